@@ -23,6 +23,7 @@ pub use application::Application;
 pub use endpoints::destinations::{DestinationView, read_destination};
 pub use endpoints::guardrails::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 pub use gateway::HttpSettings;
+pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;
 pub use http::admission::InFlightCounts;
 pub use http::admission::PROCESSING_COPIES;

@@ -21,6 +21,7 @@ use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
 
+use crate::http::access_log::AccessLog;
 use crate::http::recorder::Recorder;
 
 /// The use cases and the ports that HTTP itself needs.
@@ -49,6 +50,8 @@ pub struct Services {
     pub meter_tokens: Arc<MeterTokens>,
     /// Records HTTP metrics.
     pub recorder: Arc<dyn Recorder>,
+    /// Writes the access log.
+    pub access_log: AccessLog,
     /// Records denied management changes; `None` if no audit log is configured.
     pub denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
     /// Counts rejected requests; `None` if the database is read-only.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address, raw};
 
@@ -42,8 +43,8 @@ async fn request_log_line_has_all_fields() -> Result<()> {
     ensure!(
         without_times(&answered)?
             == format!(
-                "  INFO http.request{{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
-                client.address=127.0.0.1}}: api_actix::http::access_log: request completed http.status=502 \
+                "  INFO api_actix::http::access_log: request completed request.id=find-me http.method=\"POST\" \
+                http.route=\"/api/alpha/decisions\" client.address=127.0.0.1 http.status=502 \
                 reason=\"attempts_failed\" api_key.id={key} model.id=sandbox/error-502 provider.name=\"Tollgate Sandbox\" \
                 cost_usd=0"
             ),
@@ -60,6 +61,30 @@ async fn request_log_line_has_all_fields() -> Result<()> {
             ),
         "{answered}"
     );
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn json_log_lines_have_the_fields_of_text_and_the_request_id() -> Result<()> {
+    let gateway = TestGateway::start("[sandbox]\nerrors = true\n[log]\nformat = \"json\"\n").await?;
+    let call = decisions(&gateway.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
+    gateway.server.send(&call).await?.envelope(502)?;
+    let answered = line(&gateway.server, "\"find-me\"", "request completed").await?;
+    let mut answered: Value = serde_json::from_str(&answered)?;
+    let members = answered.as_object_mut().context("no object")?;
+    for measured in ["timestamp", "latency_us"] {
+        ensure!(members.remove(measured).is_some(), "no {measured}");
+    }
+    let expected = json!({
+        "level": "INFO", "target": "api_actix::http::access_log", "message": "request completed",
+        "request.id": "find-me", "http.method": "POST", "http.route": "/api/alpha/decisions",
+        "client.address": "127.0.0.1", "http.status": 502, "reason": "attempts_failed",
+        "api_key.id": gateway.inference.id, "model.id": "sandbox/error-502", "provider.name": "Tollgate Sandbox",
+        "cost_usd": "0",
+    });
+    ensure!(answered == expected, "{answered}");
+    let failed: Value = serde_json::from_str(&line(&gateway.server, "\"find-me\"", "request failed").await?)?;
+    ensure!(failed["request.id"] == "find-me" && failed["level"] == "WARN", "{failed}");
     gateway.server.stop().await
 }
 
@@ -162,8 +187,8 @@ async fn detached_task_logs_request_id() -> Result<()> {
     let gateway = TestGateway::of(instance).await?;
     let call = decisions(&gateway.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
     disconnect_early(&call, gateway.server.address(), &alpha).await?;
-    let refused = line(&gateway.server, "http.request{request.id=left-early ", "499").await?;
-    ensure!(refused.contains("DEBUG http.request{"), "{refused}");
+    let refused = line(&gateway.server, "request.id=left-early", "499").await?;
+    ensure!(refused.contains(" DEBUG ") && refused.ends_with(" request.id=left-early"), "{refused}");
     gateway.server.stop().await
 }
 

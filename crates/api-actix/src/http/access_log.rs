@@ -1,6 +1,7 @@
-//! The access log: one line per request.
+//! The access log: one line per request. Other lines of a request have its id.
 
 use std::cell::{Cell, OnceCell};
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,17 +9,35 @@ use domain::ids::{ApiKeyId, RequestId, WorkspaceId};
 use domain::model::ModelId;
 use domain::money::Usd;
 use domain::usage::RejectionReason;
-use tracing::Span;
 
-/// The request fields for spans and the access log.
-pub(crate) struct RequestLabels<'a> {
-    pub(crate) request_id: &'a RequestId,
-    pub(crate) method: &'a str,
-    /// The pattern of the route; a path may contain the caller's file names.
-    pub(crate) route: Option<&'static str>,
-    /// The path of a request without a route.
-    pub(crate) unknown_path: Option<String>,
-    pub(crate) client: Option<IpAddr>,
+tokio::task_local! {
+    /// The id of the request that a task answers.
+    pub(crate) static REQUEST_ID: RequestId;
+}
+
+/// Returns the id of the request that the current task answers, for the log lines of that time.
+pub fn current_request_id() -> Option<RequestId> {
+    REQUEST_ID.try_with(Clone::clone).ok()
+}
+
+/// The target of the access log, for filters of the log.
+pub const ACCESS_LOG_TARGET: &str = module_path!();
+
+/// Writes the line of a completed request. MUST NOT block.
+pub type AccessLog = fn(&[AccessField<'_>]);
+
+/// The name and the value of a field; without a value it is left out.
+pub type AccessField<'a> = (&'static str, Option<AccessValue<'a>>);
+
+/// The value of a field.
+#[derive(Clone, Copy)]
+pub enum AccessValue<'a> {
+    /// A number.
+    Number(u64),
+    /// An id, an address or an amount: no format escapes or quotes it.
+    Plain(&'a dyn Display),
+    /// Text.
+    Text(&'a str),
 }
 
 /// The length of a logged path in characters.
@@ -76,48 +95,46 @@ pub(crate) struct ChargeFields {
     pub(crate) cost: Usd,
 }
 
-impl RequestLabels<'_> {
-    /// Returns the span of the request.
-    pub(crate) fn span(&self) -> Span {
-        tracing::info_span!(
-            "http.request",
-            request.id = %self.request_id,
-            http.method = self.method,
-            http.route = self.route,
-            http.path = self.unknown_path.as_deref(),
-            client.address = self.client.map(tracing::field::display),
-        )
-    }
+/// A request that has its response.
+pub(crate) struct Completion<'a> {
+    pub(crate) request_id: &'a RequestId,
+    pub(crate) method: &'a str,
+    /// The pattern of the route; a path may contain the caller's file names.
+    pub(crate) route: Option<&'static str>,
+    pub(crate) path: &'a str,
+    pub(crate) status: u16,
+    pub(crate) latency: Duration,
+}
 
-    /// Writes the access log line. The labels are repeated if the request has no span.
-    pub(crate) fn log_completion(&self, span: &Span, fields: &AccessFields, status: u16, latency: Duration) {
-        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        let api_key = fields.api_key.get().map(tracing::field::display);
-        if span.is_none() {
-            tracing::info!(
-                request.id = %self.request_id,
-                http.method = self.method,
-                http.route = self.route,
-                client.address = self.client.map(tracing::field::display),
-                http.status = status,
-                api_key.id = api_key,
-                latency_us,
-                "request completed"
-            );
+impl AccessFields {
+    /// Writes the access log line.
+    pub(crate) fn log_completion(&self, log: AccessLog, completion: &Completion<'_>) {
+        if !tracing::enabled!(tracing::Level::INFO) {
             return;
         }
-        let charge = fields.charge.get();
-        tracing::info!(
-            http.status = status,
-            reason = fields.reason.get().map(RejectionReason::as_str),
-            api_key.id = api_key,
-            model.id = charge.and_then(|charge| charge.model.as_ref()).map(tracing::field::display),
-            provider.name = charge.map(|charge| charge.provider.as_str()),
-            cost_usd = charge.map(|charge| tracing::field::display(charge.cost)),
-            latency_us,
-            "request completed"
-        );
+        let Completion { request_id, method, route, path, status, latency } = *completion;
+        let unknown_path = route.is_none().then(|| loggable_path(path));
+        let (api_key, charge) = (self.api_key.get(), self.charge.get());
+        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        log(&[
+            ("request.id", Some(AccessValue::Plain(request_id))),
+            ("http.method", Some(AccessValue::Text(method))),
+            ("http.route", route.map(AccessValue::Text)),
+            ("http.path", unknown_path.as_deref().map(AccessValue::Text)),
+            ("client.address", self.client.as_ref().map(plain)),
+            ("http.status", Some(AccessValue::Number(status.into()))),
+            ("reason", self.reason.get().map(|reason| AccessValue::Text(reason.as_str()))),
+            ("api_key.id", api_key.as_ref().map(plain)),
+            ("model.id", charge.and_then(|charge| charge.model.as_ref()).map(plain)),
+            ("provider.name", charge.map(|charge| AccessValue::Text(&charge.provider))),
+            ("cost_usd", charge.map(|charge| plain(&charge.cost))),
+            ("latency_us", Some(AccessValue::Number(latency_us))),
+        ]);
     }
+}
+
+fn plain(value: &impl Display) -> AccessValue<'_> {
+    AccessValue::Plain(value)
 }
 
 #[cfg(test)]

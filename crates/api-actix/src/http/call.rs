@@ -14,7 +14,6 @@ use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
 use tokio_util::sync::CancellationToken;
-use tracing::Span;
 
 use super::access_log::AccessFields;
 use super::admission::{BodyLease, InFlightPermit, Owner};
@@ -47,8 +46,6 @@ pub(crate) struct Call<'a> {
     pub(super) admitted: &'a OnceCell<Admitted>,
     /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
     pub(super) authenticated_in: Duration,
-    /// The tracing span of the request.
-    pub(super) span: &'a Span,
     /// The fields of the access log.
     pub(crate) access: &'a AccessFields,
 }
@@ -120,7 +117,7 @@ impl Call<'_> {
         work: Work<T>,
         left: CancellationToken,
     ) -> DetachableWork<'_, T> {
-        self.gateway.detach.run_detachable(work, left, self.permit(), self.span)
+        self.gateway.detach.run_detachable(work, left, self.permit(), self.request_id)
     }
 
     /// Returns the connection of the client. `left` is cancelled when the client disconnects.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::error::ErrorKind;
+use domain::ids::RequestId;
 use domain::usage::RejectionReason;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -15,8 +16,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{Instrument, Span};
 
+use super::access_log::REQUEST_ID;
 use super::admission::InFlightPermit;
 use super::error::ApiError;
 
@@ -55,7 +56,7 @@ impl DetachOnDisconnect {
     }
 
     /// Runs `work` inline, without a task, while the client stays connected. On a disconnect the server drops the
-    /// handler. Then `disconnected` is cancelled, and `work` continues to its end in a tracked task within `span`.
+    /// handler. Then `disconnected` is cancelled, and `work` continues to its end in a tracked task.
     /// `permit` is held until that end.
     ///
     /// Logs a failure of detached work, because the edge no longer can.
@@ -64,10 +65,17 @@ impl DetachOnDisconnect {
         work: Work<T>,
         disconnected: CancellationToken,
         permit: Option<InFlightPermit>,
-        span: &'a Span,
+        request_id: &'a RequestId,
     ) -> DetachableWork<'a, T> {
         // The tracker counts the work from now on, not only once it is detached.
-        DetachableWork { work: Some(work), disconnected, permit, span, detach: self, _counted: self.tasks.token() }
+        DetachableWork {
+            work: Some(work),
+            disconnected,
+            permit,
+            request_id,
+            detach: self,
+            _counted: self.tasks.token(),
+        }
     }
 }
 
@@ -76,7 +84,7 @@ pub(crate) struct DetachableWork<'a, T: Send + 'static> {
     work: Option<Work<T>>,
     disconnected: CancellationToken,
     permit: Option<InFlightPermit>,
-    span: &'a Span,
+    request_id: &'a RequestId,
     detach: &'a DetachOnDisconnect,
     _counted: TaskTrackerToken,
 }
@@ -134,7 +142,8 @@ impl<T: Send + 'static> Drop for DetachableWork<'_, T> {
             }
         });
         // The task handle is not needed: the tracker owns the task.
-        drop(self.detach.tasks.spawn_on(detached.instrument(self.span.clone()), &self.detach.runtime));
+        let detached = REQUEST_ID.scope(self.request_id.clone(), detached);
+        drop(self.detach.tasks.spawn_on(detached, &self.detach.runtime));
     }
 }
 
@@ -152,6 +161,10 @@ mod tests {
         DetachOnDisconnect::new(TaskTracker::new(), Handle::current())
     }
 
+    fn request_id() -> RequestId {
+        "r-1".parse().unwrap()
+    }
+
     async fn all_done(detach: &DetachOnDisconnect) {
         detach.tasks.close();
         tokio::time::timeout(Duration::from_secs(10), detach.tasks.wait()).await.unwrap();
@@ -162,7 +175,7 @@ mod tests {
         let (detach, disconnected) = (detach(), CancellationToken::new());
         assert_eq!(
             detach
-                .run_detachable(box_in_place(|| async { Ok(7) }), disconnected.clone(), None, &Span::none())
+                .run_detachable(box_in_place(|| async { Ok(7) }), disconnected.clone(), None, &request_id())
                 .await
                 .unwrap(),
             7
@@ -183,8 +196,8 @@ mod tests {
                 Ok(())
             })
         };
-        let nowhere = Span::none();
-        let mut running = detach.run_detachable(work, disconnected.clone(), None, &nowhere);
+        let id = request_id();
+        let mut running = detach.run_detachable(work, disconnected.clone(), None, &id);
         assert!(futures_util::poll!(&mut running).is_pending());
         assert_eq!(detach.tasks.len(), 1);
         drop(running);
@@ -208,26 +221,24 @@ mod tests {
         };
         let limit = Duration::from_secs(3);
         let began = Instant::now();
-        let nowhere = Span::none();
+        let id = request_id();
         let error =
-            detach.run_detachable(work, disconnected.clone(), None, &nowhere).with_deadline(limit).await.unwrap_err();
+            detach.run_detachable(work, disconnected.clone(), None, &id).with_deadline(limit).await.unwrap_err();
         assert_eq!((error.status(), began.elapsed().as_secs()), (StatusCode::SERVICE_UNAVAILABLE, 3));
         assert!(disconnected.is_cancelled() && !done.load(Ordering::SeqCst));
         go_on.notify_one();
         all_done(&detach).await;
         assert!(done.load(Ordering::SeqCst));
-        let prompt = detach
-            .run_detachable(box_in_place(|| async { Ok(7) }), disconnected, None, &nowhere)
-            .with_deadline(limit)
-            .await;
+        let prompt =
+            detach.run_detachable(box_in_place(|| async { Ok(7) }), disconnected, None, &id).with_deadline(limit).await;
         assert_eq!(prompt.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn panicked_work_is_not_resumed() {
         let (detach, disconnected) = (detach(), CancellationToken::new());
-        let (work, nowhere) = (box_in_place::<(), _>(|| async { panic!("broken") }), Span::none());
-        let running = detach.run_detachable(work, disconnected.clone(), None, &nowhere);
+        let (work, id) = (box_in_place::<(), _>(|| async { panic!("broken") }), request_id());
+        let running = detach.run_detachable(work, disconnected.clone(), None, &id);
         assert!(AssertUnwindSafe(running).catch_unwind().await.is_err());
         assert!(!disconnected.is_cancelled());
         all_done(&detach).await;

@@ -2,7 +2,6 @@
 //! writes errors and logs. Requests whose head cannot be read reach no route.
 
 use std::cell::OnceCell;
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -22,9 +21,8 @@ use domain::usage::{Rejection, RejectionReason};
 use futures_util::FutureExt;
 use http_server::{COPIED_BODY, HeadError, RejectHead, UntilWritten};
 use tokio::time::{Instant, timeout};
-use tracing::Span;
 
-use super::access_log::{AccessFields, RequestLabels, loggable_path};
+use super::access_log::{AccessFields, Completion, REQUEST_ID};
 use super::admission::{InFlightPermit, Owner};
 use super::call::{Admitted, Call};
 use super::client::{Credentials, authenticate, client_address};
@@ -34,7 +32,7 @@ use super::recorder::{Answer, InFlightRequest};
 use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Route, RouteMatch, RouteTable, path_hint};
 use crate::gateway::Gateway;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The request id header that a vendor's client package reads.
 const TYPESAFE_REQUEST_ID: HeaderName = HeaderName::from_static("x-typesafe-request-id");
 
@@ -51,50 +49,36 @@ pub(crate) async fn serve(
     let services = &gateway.services;
     let in_flight = InFlightRequest::begin(&*services.recorder, &*services.clock, pattern, request.method());
     let client = client_address(&request, &gateway.settings.trusted_proxies);
-    let labels = RequestLabels {
-        request_id: &request_id,
-        method: request.method().as_str(),
-        route: pattern,
-        unknown_path: matched.is_none().then(|| loggable_path(request.path())),
-        client,
-    };
-    // Requests served from memory take microseconds, so they get a span only on failure.
-    let from_memory = matched.is_some_and(|matched| matched.route.is_answered_from_memory());
-    let span = if from_memory { Span::none() } else { labels.span() };
     let access = AccessFields { client, ..AccessFields::default() };
     let admitted = OnceCell::new();
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
-        let work = pin!(answer(&gateway, routes, &request, payload, &request_id, matched, (&span, &access, &admitted)));
+        let work = pin!(answer(&gateway, routes, &request, payload, &request_id, matched, (&access, &admitted)));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
-        let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-        // `Instrument` would own a clone of the span, and enter it once more at the end.
-        let within_span = poll_fn(|cx| {
-            let _within = span.enter();
-            work.as_mut().poll(cx)
-        });
-        within_span.await.unwrap_or_else(panicked)
+        REQUEST_ID.scope(request_id.clone(), AssertUnwindSafe(work).catch_unwind()).await.unwrap_or_else(panicked)
     };
     if let Err(error) = &outcome {
         error.add_to_access_log(&access);
         count_rejection(&gateway, &access, error);
     }
-    let span = if from_memory && outcome.is_err() { labels.span() } else { span };
-    let _within = span.enter();
     let format = matched.map_or(ErrorFormat::Contract, |matched| matched.route.error_format());
-    let mut response =
-        outcome.unwrap_or_else(|error| write_error(&error, format, &gateway, &request, &request_id, labels.route));
+    let mut response = outcome.unwrap_or_else(|error| {
+        let write = || write_error(&error, format, &gateway, &request, &request_id, pattern);
+        REQUEST_ID.sync_scope(request_id.clone(), write)
+    });
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         if matched.is_some_and(|matched| matched.route.is_for_vendor_clients()) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
         }
-        response.headers_mut().insert(REQUEST_ID, value);
+        response.headers_mut().insert(REQUEST_ID_HEADER, value);
     }
     if let Some(Admitted { permit, .. }) = admitted.into_inner() {
         hold_until_written(&mut response, permit);
     }
     let (status, took) = (response.status().as_u16(), in_flight.took());
-    labels.log_completion(&span, &access, status, took);
+    let (method, path) = (request.method().as_str(), request.path());
+    let completion = Completion { request_id: &request_id, method, route: pattern, path, status, latency: took };
+    access.log_completion(services.access_log, &completion);
     in_flight.finish(status, took);
     response
 }
@@ -123,7 +107,7 @@ fn count_rejection(gateway: &Gateway, access: &AccessFields, error: &ApiError) {
 
 /// Returns the client's request id if it is well-formed and unique, otherwise a new one.
 fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
-    let mut given = request.headers().get_all(REQUEST_ID);
+    let mut given = request.headers().get_all(REQUEST_ID_HEADER);
     let only = given.next().filter(|_| given.next().is_none());
     only.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_else(|| gateway.services.ids.request_id())
 }
@@ -150,14 +134,13 @@ async fn answer(
     payload: Payload,
     request_id: &RequestId,
     matched: Option<RouteMatch<'_>>,
-    (span, access, admitted): (&Span, &AccessFields, &OnceCell<Admitted>),
+    (access, admitted): (&AccessFields, &OnceCell<Admitted>),
 ) -> Outcome {
     let RouteMatch { route, parameters } = matched.ok_or_else(|| {
         ApiError::unknown_path(path_hint(routes, &gateway.settings.base_path, request.method(), request.path()))
     })?;
     let (under_base, owner, authenticated_in) = (route.under_base, None, Duration::ZERO);
-    let call =
-        Call { gateway, request, request_id, under_base, parameters, owner, admitted, authenticated_in, span, access };
+    let call = Call { gateway, request, request_id, under_base, parameters, owner, admitted, authenticated_in, access };
     let check_method = || {
         let accepts = route.method.accepts(request.method());
         if accepts { Ok(()) } else { Err(ApiError::method_not_allowed(routes.allow(route))) }

@@ -208,14 +208,6 @@ impl Route {
         matches!(self.handler, Handler::Keyed(KeyedHandler::Management(_)))
     }
 
-    /// Returns true if the handler awaits nothing except authentication.
-    pub(crate) const fn is_answered_from_memory(&self) -> bool {
-        match self.handler {
-            Handler::Open(open) => matches!(open, OpenHandler::Memory(_)),
-            Handler::Keyed(keyed) => matches!(keyed, KeyedHandler::Memory(_)),
-        }
-    }
-
     fn is_same_path(&self, other: &Self) -> bool {
         self.under_base == other.under_base && self.pattern == other.pattern
     }

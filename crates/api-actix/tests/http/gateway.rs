@@ -243,6 +243,7 @@ impl Setup {
             denied_changes: self.denied_changes,
             rejections: Some(self.rejections),
             recorder: Arc::new(NoRecorder),
+            access_log: |_| {},
             ids: Arc::new(ids),
             clock: Arc::new(clock),
             workers: self.workers,

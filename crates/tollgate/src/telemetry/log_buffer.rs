@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use domain::ids::RequestId;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -111,7 +112,8 @@ impl LogBuffer {
         self.write(format!("{text}\n").as_bytes(), true);
     }
 
-    fn write(&self, line: &[u8], is_urgent: bool) {
+    /// Writes a whole line.
+    pub(super) fn write(&self, line: &[u8], is_urgent: bool) {
         let mut state = self.lock();
         let Some(capacity) = state.capacity else {
             // A log that cannot be written has no other place to report that.
@@ -197,7 +199,7 @@ fn write_whole(out: &mut impl Write, mut bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
 
-/// The writer of one event's line.
+/// The writer of one event's line. Adds the id of the request that the event belongs to.
 pub struct LineWriter<'a> {
     buffer: &'a LogBuffer,
     is_urgent: bool,
@@ -205,12 +207,23 @@ pub struct LineWriter<'a> {
 
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.buffer.write(line, self.is_urgent);
+        match api_actix::current_request_id() {
+            Some(id) => self.buffer.write(&with_request_id(line, &id), self.is_urgent),
+            None => self.buffer.write(line, self.is_urgent),
+        }
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Returns the line with the id: as the first member of a JSON object, or at the end of a text.
+fn with_request_id(line: &[u8], id: &RequestId) -> Vec<u8> {
+    match line.strip_prefix(b"{") {
+        Some(members) => [format!("{{\"request.id\":\"{id}\",").as_bytes(), members].concat(),
+        None => [line.strip_suffix(b"\n").unwrap_or(line), format!(" request.id={id}\n").as_bytes()].concat(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`. Records that are kept in memory first:
 //! throttling, rejected requests and denied changes.
 
+mod access_log;
 mod counts;
 mod filters;
 mod log_buffer;
-mod text;
 mod throttling;
 
 use std::io::{self, IsTerminal};
@@ -19,8 +19,8 @@ use tracing_subscriber::{Layer, fmt, registry};
 use crate::config::{LogConfig, LogFormat};
 
 use self::filters::CountAcceptPauses;
-use self::text::{TextFields, TextLine};
 
+pub use access_log::access_log;
 pub use counts::{DeniedChangeLog, RejectionLog};
 pub use filters::{LevelFilter, accept_pauses};
 pub use log_buffer::LOG;
@@ -61,8 +61,7 @@ where
 {
     let lines = fmt::layer().with_writer(writer).with_ansi(in_colour);
     match format {
-        LogFormat::Text if in_colour => lines.boxed(),
-        LogFormat::Text => lines.event_format(TextLine).fmt_fields(TextFields).boxed(),
+        LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     }
 }

@@ -33,6 +33,7 @@ use super::{
 };
 use crate::config::{Config, Environment};
 use crate::control::StatusParts;
+use crate::telemetry;
 
 /// Queued large requests per workspace.
 const SCAN_QUEUE_PER_WORKSPACE: usize = 256;
@@ -249,6 +250,7 @@ impl JournaledProcess<'_> {
             count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
             meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
             recorder: measures.recorder(),
+            access_log: telemetry::access_log(config.log.format),
             denied_changes,
             rejections,
             ids: Arc::clone(&stores.ids),

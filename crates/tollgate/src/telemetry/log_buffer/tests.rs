@@ -127,6 +127,17 @@ fn flush_returns_at_once_when_there_is_no_writer() {
 }
 
 #[test]
+fn with_request_id_extends_text_and_json() {
+    let id = "r-1".parse().unwrap();
+    let line = |line: &[u8]| String::from_utf8(with_request_id(line, &id)).unwrap();
+    assert_eq!(
+        line(b"2026-11-21T09:08:07Z  WARN x: failed a=1\n"),
+        "2026-11-21T09:08:07Z  WARN x: failed a=1 request.id=r-1\n"
+    );
+    assert_eq!(line(b"{\"level\":\"WARN\"}\n"), "{\"request.id\":\"r-1\",\"level\":\"WARN\"}\n");
+}
+
+#[test]
 fn buffer_holds_4_mebibytes() {
     assert_eq!(CAPACITY, 4_194_304);
 }
