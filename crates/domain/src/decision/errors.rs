@@ -85,7 +85,7 @@ pub enum SubmitDecisionError {
     #[error(
         "{0} has no price, and the key has a limit: the operator can set input_usd_per_million_tokens and \
          output_usd_per_million_tokens of its endpoint, import a catalogue row with its price, or set \
-         money.unpriced_models"
+         money.default_usd_per_token or money.unpriced_models"
     )]
     Unpriced(ModelId),
     /// The possible cost of the request exceeds a limit.

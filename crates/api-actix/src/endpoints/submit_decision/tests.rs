@@ -359,7 +359,9 @@ fn guardrail_error_names_guardrail_and_rule() {
     );
     let unpriced = api_error(SubmitDecisionError::Unpriced(model()), 0);
     assert_eq!(unpriced.status().as_u16(), 403);
-    assert!(unpriced.text().contains("money.unpriced_models"), "{}", unpriced.text());
+    for key in ["money.unpriced_models", "money.default_usd_per_token"] {
+        assert!(unpriced.text().contains(key), "{}", unpriced.text());
+    }
 }
 
 #[test]
