@@ -22,7 +22,8 @@ pub struct StorageSettings {
     pub busy_timeout: Duration,
     /// Most connections for reading; at least 1.
     pub read_connections: u32,
-    /// The largest size of the file; writes to a full database fail as unavailable. `None` is the limit of SQLite.
+    /// The largest size of the file; writes to a full database fail as unavailable. `None` is the limit of SQLite. Only
+    /// tests set it: without it, they would need a full disk to see that a failed write leaves no lock and no part.
     pub max_bytes: Option<u64>,
     /// Whether the time is that of the PostgreSQL server, so that replicas agree on it; else that of the machine.
     pub use_server_clock: bool,
