@@ -120,8 +120,6 @@ pub struct StorageConfig {
     pub synchronous_full: bool,
     /// The time that a writer waits for another one.
     pub busy_timeout: Duration,
-    /// The time that the start of a server waits for a database that is locked, silent or not reachable.
-    pub start_timeout: Duration,
     /// Connections for reads.
     pub read_connections: u32,
     /// The key that encrypts the secrets of destinations.

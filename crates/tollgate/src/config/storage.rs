@@ -15,9 +15,6 @@ use super::{
     SecretSource, StorageConfig, urls,
 };
 
-/// The default wait of a start for the database.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
-
 /// The path beside which the files of this machine are, if the database is on a server.
 const LOCAL_FILES: &str = "tollgate-data/tollgate";
 
@@ -31,7 +28,6 @@ pub struct RawStorage {
     url: Option<String>,
     synchronous: Option<Synchronous>,
     busy_timeout_ms: Option<u64>,
-    start_timeout_ms: Option<Millis<0, 86_400_000>>,
     read_connections: Option<Positive<u32>>,
     encryption_key: Option<SecretSource>,
 }
@@ -60,7 +56,6 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         file,
         synchronous_full: section.synchronous == Some(Synchronous::Full),
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
-        start_timeout: section.start_timeout_ms.map_or(START_TIMEOUT, Millis::get),
         read_connections: section.read_connections.map_or(4, Positive::get),
         encryption_key,
     })

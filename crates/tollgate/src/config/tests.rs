@@ -76,7 +76,6 @@ fn every_key_is_read() {
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
         synchronous = "full"
         busy_timeout_ms = 100
-        start_timeout_ms = 2000
         read_connections = 2
         [keys]
         max_stale_ms = 0
@@ -130,7 +129,6 @@ fn every_key_is_read() {
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full);
     assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: true });
-    assert_eq!(config.storage.start_timeout, Duration::from_secs(2));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!(config.limits.workspace_quota_bytes, 0);
     assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(21));

@@ -35,6 +35,8 @@ use crate::config::{BlobsConfig, BucketConfig, Config, FolderConfig, StorageConf
 
 /// The pause of a start between attempts to open the database.
 const OPEN_RETRY: Duration = Duration::from_millis(250);
+/// The time that a start waits for a database; then the supervisor of the process decides.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The treatment of the database's schema at open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,24 +138,23 @@ impl Stores {
         Ok(stores)
     }
 
-    /// Opens the stores of a server. Waits for a database that is locked, silent or not reachable for the configured
-    /// time.
+    /// Opens the stores of a server. Waits for a database that is locked, silent or not reachable for
+    /// [`START_TIMEOUT`].
     ///
     /// # Errors
     /// A store cannot be opened or migrated.
     pub async fn open_for_server(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let (clock, lines) = (SystemClock::new(), LineLimit::default());
-        let wait = config.storage.start_timeout;
         let began = clock.monotonic();
         loop {
             let opened = Self::open_writable(config, schema).await;
             let Err(error) = opened else { return opened };
             let waited = clock.monotonic().saturating_sub(began);
-            if waited >= wait || !is_temporary(error.as_ref()) {
+            if waited >= START_TIMEOUT || !is_temporary(error.as_ref()) {
                 return Err(error);
             }
             if lines.admits("start", clock.monotonic()) {
-                let wait_ms = u64::try_from(wait.saturating_sub(waited).as_millis()).unwrap_or(u64::MAX);
+                let wait_ms = u64::try_from(START_TIMEOUT.saturating_sub(waited).as_millis()).unwrap_or(u64::MAX);
                 tracing::warn!(error = format!("{error:#}"), wait_ms, "database unavailable; the start waits for it");
             }
             tokio::time::sleep(OPEN_RETRY).await;
