@@ -149,6 +149,21 @@ async fn access_log_shows_reason_of_rejection() -> Result<()> {
     gateway.server.stop().await
 }
 
+#[tokio::test]
+async fn start_warns_when_no_certificate_authority_is_readable() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    let authorities = instance.path().join("authorities.pem");
+    std::fs::write(&authorities, "-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n")?;
+    instance.set_env("SSL_CERT_FILE", authorities.display().to_string());
+    let gateway = TestGateway::of(instance).await?;
+    let warning = line(&gateway.server, "no certificate authority is known on this platform", " unreadable=1").await?;
+    ensure!(warning.contains("  WARN "), "{warning}");
+    gateway.server.send(&decisions(&gateway.inference.secret, body("acme/alone"))).await?.ok()?;
+    gateway.server.stop().await
+}
+
 /// Anyone can send malformed headers, so they are no errors of the gateway.
 #[tokio::test]
 async fn malformed_request_heads_are_not_logged_as_errors() -> Result<()> {
