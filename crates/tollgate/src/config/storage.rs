@@ -42,7 +42,8 @@ enum Synchronous {
 /// Checks `[storage]`.
 pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Result<StorageConfig, ConfigError> {
     let url = section.url.as_deref().unwrap_or("sqlite://tollgate-data/tollgate.db");
-    let (url, file) = database(section, url)?;
+    let resolved = database(url, |path| section.resolve("url", path));
+    let (url, file) = resolved.map_err(|fault| section.fault("url", fault))?;
     let source = section.encryption_key.as_ref();
     let encryption_key = NamedSecret::of(section, "storage.encryption_key", source, environment);
     // A missing variable is an error of those that need the key.
@@ -73,18 +74,14 @@ impl StorageConfig {
     }
 }
 
-/// Returns the URL of the database with absolute paths, and its file or the path of this machine's files beside it.
-fn database(section: &Section<RawStorage>, url: &str) -> Result<(DatabaseUrl, PathBuf), ConfigError> {
-    let fault = |problem: String| section.fault("url", problem);
+/// Returns the URL of the database with resolved paths, and its file or the path of this machine's files beside it.
+fn database(url: &str, resolve: impl Fn(&Path) -> PathBuf) -> Result<(DatabaseUrl, PathBuf), String> {
     if urls::is_postgres(url) {
-        let name = urls::postgres_name(url).map_err(fault)?;
-        return Ok((
-            DatabaseUrl::Postgres { url: url.to_owned(), name },
-            section.resolve("url", Path::new(LOCAL_FILES)),
-        ));
+        let name = urls::postgres_name(url)?;
+        return Ok((DatabaseUrl::Postgres { url: url.to_owned(), name }, resolve(Path::new(LOCAL_FILES))));
     }
-    let file = section.resolve("url", &urls::sqlite_file(url).map_err(fault)?);
-    Ok((DatabaseUrl::Sqlite(urls::sqlite_url(url, &file).map_err(fault)?), file))
+    let file = resolve(&urls::sqlite_file(url)?);
+    Ok((DatabaseUrl::Sqlite(urls::sqlite_url(url, &file)?), file))
 }
 
 /// Returns the configuration with another database, from a URL of the command line. A relative path is one of the working
@@ -95,15 +92,12 @@ fn database(section: &Section<RawStorage>, url: &str) -> Result<(DatabaseUrl, Pa
 pub fn with_storage_url(config: &Config, url: &str) -> Result<Config, String> {
     let has_default_journal = config.journal.path == beside(&config.storage.file);
     let mut other = config.clone();
-    if urls::is_postgres(url) {
-        other.storage.url = DatabaseUrl::Postgres { url: url.to_owned(), name: urls::postgres_name(url)? };
-        if config.storage.is_file() {
-            let folder = config.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-            other.storage.file = folder.join(LOCAL_FILES);
-        }
-    } else {
-        let file = urls::sqlite_file(url)?;
-        other.storage.url = DatabaseUrl::Sqlite(urls::sqlite_url(url, &file)?);
+    let folder = config.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let is_server = urls::is_postgres(url);
+    let (url, file) = database(url, |path| if is_server { folder.join(path) } else { path.to_owned() })?;
+    other.storage.url = url;
+    // The files of this machine stay beside another server.
+    if !is_server || config.storage.is_file() {
         other.storage.file = file;
     }
     other.storage.read_only = is_read_only(&other.storage.url);

@@ -74,7 +74,9 @@ pub async fn start(
             time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
             random,
         };
-        let deliver = DeliverOutbox::new(ports, delivery_settings(config, stores));
+        let settings = DeliverySettings::new(BroadcastSettings::default().timeout);
+        let settings = DeliverySettings { operators: operator_collector(config, stores), ..settings };
+        let deliver = DeliverOutbox::new(ports, settings);
         let cancelled = background.cancelled.clone();
         background.tasks.spawn(async move { deliver.run(cancelled.cancelled()).await });
         publish_alerts(config, stores, background);
@@ -124,13 +126,6 @@ pub fn sender(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn 
     };
     let sender = HttpMessageSender::new(&settings, clock);
     Ok(Arc::new(sender.context("traces cannot be delivered")?))
-}
-
-fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
-    DeliverySettings {
-        operators: operator_collector(config, stores),
-        ..DeliverySettings::new(BroadcastSettings::default().timeout)
-    }
 }
 
 /// Returns the operator's own collector, if one is configured.

@@ -1,14 +1,12 @@
 //! The ledger of this process: its journal, its allowances, and the journals of dead processes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_journal::{
     Durability, JournalPorts, JournalSettings, LocalDisk, LocalJournal, LocalJournalSettings, LocalJournals,
 };
-use adapters_storage::{
-    AdoptionSettings, Database, SeaOrmBudgetStore, StoreJournal, StoreJournalSettings, StoreJournals,
-};
+use adapters_storage::{AdoptionSettings, SeaOrmBudgetStore, StoreJournal, StoreJournalSettings, StoreJournals};
 use adapters_system::{SystemClock, TokioTimer};
 use anyhow::Context;
 use async_trait::async_trait;
@@ -18,7 +16,8 @@ use domain::budget::{
 };
 use domain::decision::Metrics;
 use domain::ids::ProcessId;
-use domain::system::{Clock, IdGenerator, LineLimit, TimeSource};
+use domain::system::{Clock, LineLimit, TimeSource};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -47,15 +46,17 @@ pub async fn start(
 ) -> anyhow::Result<Arc<RenewingLedger>> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
-    let current = CurrentProcess::default();
-    let orphans = Arc::new(RecoverableJournals::new(config, store_id, stores, current.clone()));
+    let (current, newest) = watch::channel(None);
+    let orphans = Arc::new(RecoverableJournals::new(config, store_id, stores, newest));
     let recover = Arc::new(RecoverJournals::new(Arc::clone(&store), orphans, config.unknown_usage));
     // The charges of dead processes count before the first request.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
     metrics.record_abandoned_requests(report.abandoned);
+    let (journal, tasks) = (config.journal.clone(), background.tasks.clone());
+    let journals = Journals { config: journal, store: store_id, stores: stores.clone(), tasks, current };
     let ports = RenewingLedgerPorts {
         store,
-        journals: Arc::new(Journals::new(&config.journal, store_id, stores, background, current)),
+        journals: Arc::new(journals),
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
         limits,
         recover: Arc::clone(&recover),
@@ -76,7 +77,7 @@ pub async fn start(
 /// The store cannot be read.
 pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Result<ForgetProcesses> {
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
-    let journals = RecoverableJournals::new(config, store_id, stores, CurrentProcess::default());
+    let journals = RecoverableJournals::new(config, store_id, stores, watch::channel(None).1);
     let settings = ForgetSettings { lost_after: lost_after(config), unknown: config.unknown_usage };
     let store = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
@@ -148,58 +149,25 @@ const SMALL_PAYLOAD_BYTES: usize = 24 << 10;
 /// had not received them.
 const KEPT_BYTES: usize = 32 << 20;
 
-/// The id of the newest journal of this process.
-#[derive(Clone, Default)]
-pub struct CurrentProcess(Arc<Mutex<Option<ProcessId>>>);
-
-impl CurrentProcess {
-    fn set(&self, process: ProcessId) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
-    }
-
-    fn get(&self) -> Option<ProcessId> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Creates the journals of this process.
-pub struct Journals {
+struct Journals {
     config: JournalConfig,
+    /// The identity of the database.
     store: Uuid,
-    database: Database,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdGenerator>,
+    stores: Stores,
     tasks: TaskTracker,
-    current: CurrentProcess,
+    /// Receives the id of each new journal.
+    current: watch::Sender<Option<ProcessId>>,
 }
 
 impl Journals {
-    /// Creates the factory. `store` is the identity of the database; `current` is told the id of each new journal.
-    pub fn new(
-        config: &JournalConfig,
-        store: Uuid,
-        stores: &Stores,
-        background: &Background,
-        current: CurrentProcess,
-    ) -> Self {
-        Self {
-            config: config.clone(),
-            store,
-            database: stores.database.clone(),
-            clock: Arc::clone(&stores.clock),
-            ids: Arc::clone(&stores.ids),
-            tasks: background.tasks.clone(),
-            current,
-        }
-    }
-
     async fn in_store(&self, process: ProcessId) -> Result<Arc<dyn UsageJournal>, UsageJournalError> {
         let settings = StoreJournalSettings {
             max_bytes: self.config.max_bytes,
             max_payload_bytes: MAX_PAYLOAD_BYTES,
             kept_bytes: KEPT_BYTES,
         };
-        let created = StoreJournal::create(self.database.clone(), process, settings).await;
+        let created = StoreJournal::create(self.stores.database.clone(), process, settings).await;
         let (journal, writing) = created.map_err(|error| UsageJournalError::Unavailable(Box::new(error)))?;
         self.tasks.spawn(writing);
         Ok(Arc::new(journal))
@@ -207,7 +175,7 @@ impl Journals {
 
     fn on_disk(&self, process: ProcessId, durability: Durability) -> Result<Arc<dyn UsageJournal>, UsageJournalError> {
         let local = LocalJournalSettings { store: self.store, durability, keep: SEGMENT_RETENTION };
-        let ports = JournalPorts { disk: Arc::new(LocalDisk), clock: Arc::clone(&self.clock) };
+        let ports = JournalPorts { disk: Arc::new(LocalDisk), clock: Arc::clone(&self.stores.clock) };
         let create = |segment_bytes: u64, max_payload_bytes: usize| {
             let max_unfolded_bytes = self.config.max_bytes;
             let settings =
@@ -224,32 +192,32 @@ impl Journals {
 #[async_trait]
 impl JournalFactory for Journals {
     async fn create(&self) -> Result<Arc<dyn UsageJournal>, UsageJournalError> {
-        let process = self.ids.process_id();
+        let process = self.stores.ids.process_id();
         let journal = match self.config.sync {
             JournalSync::Store => self.in_store(process).await,
             JournalSync::Always => self.on_disk(process, Durability::Synced),
             JournalSync::Interval => self.on_disk(process, Durability::Written),
         };
         let journal = journal?;
-        self.current.set(process);
+        self.current.send_replace(Some(process));
         Ok(journal)
     }
 }
 
 /// The journals of dead processes: on the disk of this machine, and in the database.
-pub struct RecoverableJournals {
+struct RecoverableJournals {
     local: LocalJournals,
     store: StoreJournals,
 }
 
 impl RecoverableJournals {
-    /// Returns the journals of all other processes.
-    pub fn new(config: &Config, store: Uuid, stores: &Stores, current: CurrentProcess) -> Self {
+    /// Returns the journals of all processes but the newest of this one.
+    fn new(config: &Config, store: Uuid, stores: &Stores, newest: watch::Receiver<Option<ProcessId>>) -> Self {
         let (database, clock) = (stores.database.clone(), Arc::clone(&stores.clock));
         let adoption = AdoptionSettings { adopt_after: ADOPT_AFTER, heartbeat: heartbeat(config) };
         Self {
             local: LocalJournals::new(&config.journal.path, store, SEGMENT_RETENTION),
-            store: StoreJournals::new(database, clock, adoption, move || current.get()),
+            store: StoreJournals::new(database, clock, adoption, move || *newest.borrow()),
         }
     }
 }

@@ -10,8 +10,8 @@ use anyhow::Context;
 use api_actix::{GuardrailUseCases, LiveServices, RoutedServices};
 use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord,
-    GetGeneration, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GetGeneration, NoBroadcast,
+    NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::guardrail::{KnownNames, NoGuardrails};
 use domain::model::{Catalogue, FindCallableModel, ListModels};
@@ -44,14 +44,8 @@ pub struct RoutedParts {
 
 impl RoutedParts {
     /// Builds the use cases for the providers and endpoints of a configuration. `replaced` are the current ones.
-    pub fn build(
-        &self,
-        config: &Config,
-        provider: Arc<dyn DecisionProvider>,
-        routing: &Routing,
-        replaced: Option<&RoutedServices>,
-    ) -> RoutedServices {
-        let mut submit_decision = self.submit_decision(config, provider, routing);
+    pub fn build(&self, config: &Config, routing: &Routing, replaced: Option<&RoutedServices>) -> RoutedServices {
+        let mut submit_decision = self.submit_decision(config, routing);
         if let Some(replaced) = replaced {
             submit_decision = submit_decision.with_record_quota_of(&replaced.submit_decision);
         }
@@ -70,14 +64,9 @@ impl RoutedParts {
         }
     }
 
-    fn submit_decision(
-        &self,
-        config: &Config,
-        provider: Arc<dyn DecisionProvider>,
-        routing: &Routing,
-    ) -> SubmitDecision {
+    fn submit_decision(&self, config: &Config, routing: &Routing) -> SubmitDecision {
         let ports = SubmitDecisionPorts {
-            provider,
+            provider: Arc::clone(&routing.provider),
             routing: RoutingPorts {
                 catalogue: Arc::clone(&self.catalogue),
                 endpoints: Arc::clone(&routing.endpoints),
@@ -92,16 +81,19 @@ impl RoutedParts {
     }
 
     fn guardrails(&self, names: KnownNames, decisions: &SubmitDecision) -> GuardrailUseCases {
+        GuardrailUseCases::new(&self.stores.guardrail_ports_over(names), self.explain(decisions))
+    }
+
+    fn explain(&self, decisions: &SubmitDecision) -> ExplainGuardrail {
         let stores = &self.stores;
-        let explain = ExplainGuardrailPorts {
+        let ports = ExplainGuardrailPorts {
             guardrails: Arc::clone(&stores.guardrails),
             workspaces: Arc::clone(&stores.workspaces),
             api_keys: Arc::clone(&stores.keys),
             limits: Arc::clone(&self.limits),
             clock: Arc::clone(&stores.clock),
         };
-        let explain = ExplainGuardrail::new(explain, decisions);
-        GuardrailUseCases::new(&stores.guardrail_ports_over(names), explain)
+        ExplainGuardrail::new(ports, decisions)
     }
 }
 
@@ -181,7 +173,7 @@ impl Reloader {
             provider: Arc::clone(&upstreams.provider),
             source: ConfigurationSource::new(config, environment, parts.stores.clock.now()),
         };
-        let services = LiveServices::new(parts.build(config, Arc::clone(&upstreams.provider), &routing, None));
+        let services = LiveServices::new(parts.build(config, &routing, None));
         let routing = watch::Sender::new(Arc::new(routing));
         let (config, environment) = (config.clone(), environment.clone());
         Self { config, environment, upstreams, catalogue, parts, services, routing, measures }
@@ -244,7 +236,7 @@ impl Reloader {
         };
         self.measures.add_providers(&upstreams.endpoints);
         let replaced = self.services.current();
-        let services = self.parts.build(&config, Arc::clone(&upstreams.provider), &routing, Some(&replaced));
+        let services = self.parts.build(&config, &routing, Some(&replaced));
         self.services.replace(services);
         self.routing.send_replace(Arc::new(routing));
         self.config = config;
@@ -281,11 +273,10 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     let overlay = minimal_rows(&config.endpoints);
     let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, sandbox_models(config));
     let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
-    let health = health(config, &endpoints);
-    let clock = || Arc::clone(&stores.clock);
-    let ports = SubmitDecisionPorts {
-        provider,
-        routing: RoutingPorts { catalogue, endpoints, health, random: randomness(config)? },
+    let parts = RoutedParts {
+        stores: stores.clone(),
+        catalogue,
+        random: randomness(config)?,
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
             ledger: Arc::new(ReadOnlyLedger),
@@ -294,16 +285,11 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
         },
-        time: TimeSource { clock: clock(), timer: Arc::new(TokioTimer) },
-    };
-    let explain = ExplainGuardrailPorts {
-        guardrails: Arc::clone(&stores.guardrails),
-        workspaces: Arc::clone(&stores.workspaces),
-        api_keys: Arc::clone(&stores.keys),
         limits: Arc::new(stores.reports()),
-        clock: clock(),
     };
-    Ok(ExplainGuardrail::new(explain, &SubmitDecision::new(ports, settings(config))))
+    let health = health(config, &endpoints);
+    let routing = Routing { endpoints, health, provider, source: ConfigurationSource::default() };
+    Ok(parts.explain(&parts.submit_decision(config, &routing)))
 }
 
 #[cfg(test)]
