@@ -13,6 +13,14 @@ use crate::{HttpClientError, ProxySettings};
 /// The longest entry in a message, in characters.
 const MAX_SHOWN_CHARS: usize = 80;
 
+impl ProxySettings {
+    /// Returns the entries of `no_proxy` that have no effect; none without a proxy.
+    pub fn unknown_entries(&self) -> Vec<String> {
+        let entries = self.no_proxy.as_deref().filter(|_| self.https_proxy.is_some() || self.http_proxy.is_some());
+        entries.map_or_else(Vec::new, |entries| NoProxy::parse(entries).unknown_entries().to_vec())
+    }
+}
+
 /// The proxies of `http://` and `https://` targets, and the targets that are called directly.
 pub(crate) struct Proxies {
     matcher: Matcher,

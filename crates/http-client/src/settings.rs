@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::body::BoxError;
-use crate::proxy::NoProxy;
 
 /// The settings of the HTTP client.
 #[derive(Debug, Clone)]
@@ -94,16 +93,8 @@ pub struct ProxySettings {
     pub https_proxy: Option<String>,
     /// The proxy for `http://` targets.
     pub http_proxy: Option<String>,
-    /// The hosts, domains and networks that are called directly: see [`NoProxy`].
+    /// The hosts, domains and networks that are called directly: see [`NoProxy`](crate::NoProxy).
     pub no_proxy: Option<String>,
-}
-
-impl ProxySettings {
-    /// Returns the entries of `no_proxy` that have no effect; none without a proxy.
-    pub fn unknown_entries(&self) -> Vec<String> {
-        let entries = self.no_proxy.as_deref().filter(|_| self.https_proxy.is_some() || self.http_proxy.is_some());
-        entries.map_or_else(Vec::new, |entries| NoProxy::parse(entries).unknown_entries().to_vec())
-    }
 }
 
 impl fmt::Debug for ProxySettings {
