@@ -195,3 +195,11 @@ fn number_after_placeholder_is_exempt_in_names_only(#[case] state: &str, #[case]
     let expected = expected.replace(":1", ":true").replace(":2", ":true");
     assert_eq!(sent(&filters, &state).unwrap(), expected);
 }
+
+/// The brackets of the domain are behind the characters of an address around the joint.
+#[test]
+fn split_address_with_a_bracketed_domain_is_found() {
+    let filters = all(FilterAction::Redact);
+    assert_eq!(sent(&filters, r#"["eve","@[192.0.2.1]"]"#).unwrap(), r#"["[EMAIL]","[EMAIL]"]"#);
+    assert_eq!(sent(&filters, r#"["x ","eve@[192.0.2.1]"]"#).unwrap(), r#"["x ","[EMAIL]"]"#);
+}
