@@ -5,9 +5,9 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use crate::errors::store_error;
 
-/// Most rows of a statement; a power of two. Records have the most columns, 26, which stays far below SQLite's limit of
-/// 32,766 parameters.
-const ROWS: usize = 256;
+/// Most rows of a statement; a power of two. SQLite inserts so many records in about a millisecond, in which the
+/// statement holds a core. Records have the most columns, 26, which stays far below its limit of 32,766 parameters.
+const ROWS: usize = 128;
 
 /// Splits rows for [`run`] and [`read`] into few different lengths, so that few statements are prepared.
 pub(crate) fn pieces<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {

@@ -20,7 +20,7 @@ use crate::errors::store_error;
 
 pub use months::{ChangedMonths, UsageMonths};
 pub use rejections::SeaOrmRejectionStore;
-pub(crate) use row::{COST_COLUMNS, RECORD_COLUMNS, StoredCosts, record_values};
+pub(crate) use row::{COST_COLUMNS, RECORD_COLUMNS, StoredCosts, write_record};
 
 repository! {
     /// Reads usage records from the database; [`crate::SeaOrmBudgetStore`] writes them.

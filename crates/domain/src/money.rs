@@ -144,7 +144,7 @@ impl Price {
     }
 
     /// Returns the mantissa and the scale, which is the number of digits after the point.
-    pub(crate) fn parts(self) -> (i128, u32) {
+    pub fn parts(self) -> (i128, u32) {
         (self.mantissa, self.scale)
     }
 

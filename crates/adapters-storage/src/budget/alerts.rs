@@ -46,13 +46,15 @@ impl SeaOrmBudgetAlerts {
 #[async_trait]
 impl BudgetAlertStore for SeaOrmBudgetAlerts {
     async fn unpublished(&self, limit: u64) -> Result<Vec<BudgetAlert>, StoreError> {
-        let text = "SELECT scope, subject, \"interval\", period_start, is_credit, base_pico, limit_pico, threshold, \
-                    workspace_id, spent_pico, created_at FROM budget_alerts WHERE published_at IS NULL \
-                    ORDER BY created_at, scope, subject, threshold LIMIT ? OFFSET ?";
         let (mut alerts, mut offset, limit) = (Vec::new(), 0_i64, i64::try_from(limit).unwrap_or(i64::MAX));
+        let text = format!(
+            "SELECT scope, subject, \"interval\", period_start, is_credit, base_pico, limit_pico, threshold, \
+             workspace_id, spent_pico, created_at FROM budget_alerts WHERE published_at IS NULL \
+             ORDER BY created_at, scope, subject, threshold LIMIT {limit} OFFSET ?"
+        );
         // Unreadable rows stay, so that the rows after them are read as well.
         loop {
-            let rows = read(self.database.readers()?, text, vec![limit.into(), offset.into()]).await?;
+            let rows = read(self.database.readers()?, &text, vec![offset.into()]).await?;
             let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
             alerts.extend(rows.iter().filter_map(|row| self.readable(row)));
             offset = offset.saturating_add(count);

@@ -1,4 +1,4 @@
-//! The records of a fold, the columns of a charge, and rows in the format of PostgreSQL's `COPY`.
+//! The records of a fold, and the columns of a charge.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,15 +7,14 @@ use domain::budget::{FoldEntry, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
-use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use super::counters::positive;
-use crate::connections::Transaction;
+use crate::connections::{RowWriter, Transaction};
 use crate::convert::{key_id, millis, moment};
-use crate::entities::record_bytes;
-use crate::errors::{corrupt, store_error};
+use crate::errors::corrupt;
 use crate::statements::{column, list, pieces, places, read, run};
-use crate::usage::{RECORD_COLUMNS, ids, record_values};
+use crate::usage::{RECORD_COLUMNS, ids, write_record};
 
 /// A cost to add to the accounts of a payer; negative for a removed record.
 pub(super) struct Cost {
@@ -39,20 +38,21 @@ impl<'a> NewRecords<'a> {
         entries: &'a [FoldEntry],
     ) -> Result<Self, StoreError> {
         let entries = deduplicate(entries)?;
-        let known = read_known(connection, &entries).await?;
+        let mut known = read_known(connection, &entries).await?;
         let mut fresh = Self { entries: Vec::with_capacity(entries.len()), replaced: Vec::new(), costs: Vec::new() };
         for entry in entries {
             let record = &entry.charge.record;
             // Nearly every batch has new ids only.
-            let known = if known.is_empty() { None } else { known.get(&ids::decision_column(&record.id)) };
-            match known {
-                Some(Some(removed_cost)) if record.outcome != UsageOutcome::Abandoned => {
-                    fresh.replaced.push(ids::decision_column(&record.id));
-                    let Cost { payer, at, pico } = removed_cost;
-                    fresh.costs.push(Cost { payer: payer.clone(), at: *at, pico: *pico });
+            if !known.is_empty() {
+                let id = ids::decision_column(&record.id);
+                match known.remove(&id) {
+                    Some(Some(removed)) if record.outcome != UsageOutcome::Abandoned => {
+                        fresh.replaced.push(id);
+                        fresh.costs.push(removed);
+                    }
+                    Some(_) => continue,
+                    None => {}
                 }
-                Some(_) => continue,
-                None => {}
             }
             let payer = Payer {
                 workspace_id: record.workspace_id,
@@ -71,30 +71,10 @@ impl<'a> NewRecords<'a> {
             let text = format!("DELETE FROM usage_records WHERE id IN ({})", list(piece.len()));
             run(transaction, &text, piece.iter().map(|id| id.as_slice().into()).collect()).await?;
         }
-        self.insert_records(transaction).await?;
+        let write = |entry: &&FoldEntry, row: &mut dyn RowWriter| write_record(&entry.charge.record, row);
+        transaction.insert_rows("usage_records", &RECORD_COLUMNS, &self.entries, write).await?;
         insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
         self.add_bytes(transaction, now).await
-    }
-
-    async fn insert_records(&self, transaction: &Transaction) -> Result<(), StoreError> {
-        let columns = RECORD_COLUMNS.join(", ");
-        if transaction.get_database_backend() == DbBackend::Postgres {
-            if self.entries.is_empty() {
-                return Ok(());
-            }
-            let rows = encode_copy(self.entries.iter().map(|entry| record_values(&entry.charge.record)))?;
-            let copy = format!("COPY usage_records ({columns}) FROM STDIN (FORMAT binary)");
-            return transaction.copy_in(copy, rows).await.map_err(store_error);
-        }
-        for piece in pieces(&self.entries) {
-            let mut values = Vec::with_capacity(piece.len() * RECORD_COLUMNS.len());
-            for entry in piece {
-                values.extend(record_values(&entry.charge.record)?);
-            }
-            let places = places(piece.len(), RECORD_COLUMNS.len());
-            run(transaction, &format!("INSERT INTO usage_records ({columns}) VALUES {places}"), values).await?;
-        }
-        Ok(())
     }
 
     /// Adds the bytes of the records to the current day of their workspaces. A later day starts at zero; an earlier one
@@ -105,28 +85,19 @@ impl<'a> NewRecords<'a> {
             let sum = added.entry(entry.charge.record.workspace_id).or_default();
             *sum = sum.saturating_add(entry.charge.record.stored_bytes());
         }
-        let added: Vec<(String, u64)> = added.into_iter().map(|(id, bytes)| (id.to_string(), bytes)).collect();
         let today = millis(ResetInterval::Daily.start_of(now));
-        for piece in pieces(&added) {
-            let ids = record_bytes::Column::WorkspaceId.is_in(piece.iter().map(|(id, _)| id.as_str()));
-            let rows = record_bytes::Entity::find().filter(ids).all(transaction).await.map_err(store_error)?;
-            let before: HashMap<String, (i64, i64)> =
-                rows.into_iter().map(|row| (row.workspace_id, (row.day, row.bytes))).collect();
-            let mut values: Vec<Value> = Vec::with_capacity(piece.len() * 3);
-            for (id, bytes) in piece {
-                let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
-                let (day, bytes) = match before.get(id) {
-                    Some((day, before)) if *day >= today => (*day, before.saturating_add(bytes)),
-                    _ => (today, bytes),
-                };
-                values.extend([id.as_str().into(), day.into(), bytes.into()]);
-            }
+        let rows: Vec<[Value; 3]> = added
+            .into_iter()
+            .map(|(id, bytes)| [id.to_string().into(), today.into(), i64::try_from(bytes).unwrap_or(i64::MAX).into()])
+            .collect();
+        for piece in pieces(&rows) {
             let text = format!(
-                "INSERT INTO record_bytes (workspace_id, day, bytes) VALUES {} \
-                 ON CONFLICT (workspace_id) DO UPDATE SET day = excluded.day, bytes = excluded.bytes",
+                "INSERT INTO record_bytes (workspace_id, day, bytes) VALUES {} ON CONFLICT (workspace_id) DO UPDATE SET \
+                 day = CASE WHEN record_bytes.day > excluded.day THEN record_bytes.day ELSE excluded.day END, \
+                 bytes = excluded.bytes + CASE WHEN record_bytes.day < excluded.day THEN 0 ELSE record_bytes.bytes END",
                 places(piece.len(), 3)
             );
-            run(transaction, &text, values).await?;
+            run(transaction, &text, piece.iter().flatten().cloned().collect()).await?;
         }
         Ok(())
     }
@@ -202,17 +173,13 @@ async fn read_known(
             let id: Vec<u8> = column(&row, 0)?;
             let outcome: String = column(&row, 6)?;
             let abandoned = outcome == UsageOutcome::Abandoned.as_str();
-            let cost = if abandoned { Some(removed_cost(&row)?) } else { None };
-            known.insert(id, cost);
+            let removed = if abandoned { Some(ChargedRecord::read(&row)?) } else { None };
+            let cost =
+                |record: ChargedRecord| Cost { pico: -i128::from(record.pico), payer: record.payer, at: record.at };
+            known.insert(id, removed.map(cost));
         }
     }
     Ok(known)
-}
-
-/// Returns the negative cost of a record.
-fn removed_cost(row: &sea_orm::QueryResult) -> Result<Cost, StoreError> {
-    let ChargedRecord { payer, at, pico, .. } = ChargedRecord::read(row)?;
-    Ok(Cost { payer, at, pico: -i128::from(pico) })
 }
 
 /// The columns for [`ChargedRecord::read`].
@@ -273,67 +240,5 @@ impl PayerColumns {
             api_key: key_id(&self.api_key, "usage_records.api_key", ids::display_id(id))?,
             guardrails: guardrails.ok_or_else(|| unreadable("usage_records.guardrails"))?,
         })
-    }
-}
-
-const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
-/// No flags, and no extension of the header.
-const HEADER: [u8; 8] = [0; 8];
-const END: i16 = -1;
-const NULL: i32 = -1;
-
-/// Returns the data of a `COPY` of rows. Values are texts, bytes and 64-bit integers.
-fn encode_copy<const COLUMNS: usize>(
-    rows: impl IntoIterator<Item = Result<[Value; COLUMNS], StoreError>>,
-) -> Result<Vec<u8>, StoreError> {
-    let mut data = [SIGNATURE, &HEADER].concat();
-    let columns = i16::try_from(COLUMNS).map_err(|_| encoding_error("a row with too many columns"))?;
-    for row in rows {
-        data.extend(columns.to_be_bytes());
-        for value in &row? {
-            push_value(&mut data, value)?;
-        }
-    }
-    data.extend(END.to_be_bytes());
-    Ok(data)
-}
-
-fn push_value(data: &mut Vec<u8>, value: &Value) -> Result<(), StoreError> {
-    match value {
-        Value::BigInt(Some(number)) => push_bytes(data, &number.to_be_bytes()),
-        Value::String(Some(text)) => push_bytes(data, text.as_bytes()),
-        Value::Bytes(Some(bytes)) => push_bytes(data, bytes),
-        Value::BigInt(None) | Value::String(None) | Value::Bytes(None) => {
-            data.extend(NULL.to_be_bytes());
-            Ok(())
-        }
-        _ => Err(encoding_error("a value of another type")),
-    }
-}
-
-fn push_bytes(data: &mut Vec<u8>, bytes: &[u8]) -> Result<(), StoreError> {
-    let length = i32::try_from(bytes.len()).map_err(|_| encoding_error("a value of more than 2 GiB"))?;
-    data.extend(length.to_be_bytes());
-    data.extend(bytes);
-    Ok(())
-}
-
-fn encoding_error(what: &str) -> StoreError {
-    StoreError::Corrupt(format!("{what} cannot be copied into the database"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_have_lengths_and_nulls() {
-        let row = [Value::from(258_i64), Value::from("ab"), Value::Bytes(None)];
-        let data = encode_copy([Ok(row)]).unwrap();
-        let body =
-            [&[0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 2][..], b"ab", &[0xff; 4], &[0xff; 2]].concat();
-        assert_eq!(data, [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &body[..]].concat());
-        assert_eq!(encode_copy::<1>([]).unwrap().len(), 21);
-        assert!(encode_copy([Ok([Value::from(1.5)])]).is_err());
     }
 }

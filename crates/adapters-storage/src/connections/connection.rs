@@ -92,10 +92,10 @@ impl ConnectionTrait for Connection {
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        Ok(self.run(Query::First(statement)).await?.pop())
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.run(Query::All(statement)).await
+        self.run(Query(statement)).await
     }
 }

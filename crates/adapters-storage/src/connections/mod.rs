@@ -6,6 +6,7 @@
 
 mod connection;
 mod postgres_pool;
+mod rows;
 mod sqlite_session;
 mod statements;
 mod transaction;
@@ -15,6 +16,7 @@ mod tests;
 
 pub(crate) use connection::Connection;
 pub(crate) use postgres_pool::{PostgresPool, Reachability};
+pub(crate) use rows::RowWriter;
 pub(crate) use sqlite_session::WriteLockWatch;
 pub(crate) use statements::{CallLimits, WriteHealth};
 pub(crate) use transaction::Transaction;

@@ -39,10 +39,7 @@ pub(super) enum Execution {
 
 /// A statement with rows.
 #[derive(Clone)]
-pub(super) enum Query {
-    First(Statement),
-    All(Statement),
-}
+pub(super) struct Query(pub(super) Statement);
 
 impl Call for Execution {
     type Reply = ExecResult;
@@ -64,7 +61,7 @@ impl Call for Query {
     type Reply = Vec<QueryResult>;
 
     fn run_on_sqlite(self, connection: &mut SqliteConnection) -> BoxFuture<'_, Result<Vec<QueryResult>, Error>> {
-        Box::pin(fetch::<Sqlite>(connection, self))
+        Box::pin(fetch::<Sqlite>(connection, self.with_limit_in_text()))
     }
 
     fn run_on_postgres(self, connection: &mut PgConnection) -> BoxFuture<'_, Result<Vec<QueryResult>, Error>> {
@@ -73,6 +70,20 @@ impl Call for Query {
 
     fn sqlite_error(error: Error) -> DbErr {
         query_error(error)
+    }
+}
+
+impl Query {
+    /// Writes the limit of the query into its text. SQLite plans by the limit, so it prepares a query with a limit as a
+    /// parameter again for each call.
+    fn with_limit_in_text(mut self) -> Self {
+        let Self(statement) = &mut self;
+        if let Some(text) = statement.sql.strip_suffix("LIMIT ?")
+            && let Some(limit) = statement.values.as_mut().and_then(|values| values.0.pop())
+        {
+            statement.sql = format!("{text}LIMIT {limit}");
+        }
+        self
     }
 }
 
@@ -95,10 +106,7 @@ where
     QueryResult: From<D::Row>,
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    let rows = match query {
-        Query::First(statement) => bind_values(statement).fetch_optional(connection).await?.into_iter().collect(),
-        Query::All(statement) => bind_values(statement).fetch_all(connection).await?,
-    };
+    let rows = bind_values(query.0).fetch_all(connection).await?;
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
@@ -192,5 +200,27 @@ impl WriteHealth {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::{DbBackend, Value};
+
+    use super::*;
+
+    #[test]
+    fn limit_is_part_of_the_text_of_a_query() {
+        let written = |text: &str, limit: Value| {
+            let statement = Statement::from_sql_and_values(DbBackend::Sqlite, text, [7.into(), limit]);
+            let Query(written) = Query(statement).with_limit_in_text();
+            (written.sql, written.values.unwrap().0.len())
+        };
+        for limit in [Value::BigUnsigned(Some(20)), Value::BigInt(Some(20))] {
+            let found = written("SELECT a FROM t WHERE b = ? LIMIT ?", limit);
+            assert_eq!(found, ("SELECT a FROM t WHERE b = ? LIMIT 20".to_owned(), 1));
+        }
+        let other = "SELECT a FROM t WHERE b = ? AND c = ?";
+        assert_eq!(written(other, 20.into()), (other.to_owned(), 2));
     }
 }

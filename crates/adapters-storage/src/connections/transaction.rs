@@ -7,15 +7,18 @@ use domain::error::StoreError;
 use futures_util::future::{BoxFuture, TryFutureExt as _};
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::postgres::PgRow;
-use sea_orm::sqlx::{AssertSqlSafe, Error, Executor, PgConnection, Sqlite, SqlitePool};
+use sea_orm::sqlx::sqlite::SqliteArguments;
+use sea_orm::sqlx::{Arguments as _, AssertSqlSafe, Error, Executor, PgConnection, Sqlite, SqlitePool, query_with};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::postgres_pool::{PooledConnection, PostgresPool, is_closed};
+use super::rows::{CopyRows, RowWriter};
 use super::sqlite_session::{SqliteSession, WriteLockWatch};
 use super::statements::{Call, CallLimits, Execution, Query, WriteHealth, copy_in, unavailable};
 use crate::errors::{query_error, store_error};
+use crate::statements::{pieces, places};
 
 /// A transaction whose statements and whose duration are limited. Dropping it rolls back. After a failed statement it
 /// cannot be committed: PostgreSQL would report a commit that was a rollback, and SQLite may have rolled back by itself.
@@ -107,11 +110,45 @@ impl Transaction {
         committed.map_err(store_error)
     }
 
-    /// Sends rows to PostgreSQL by a `COPY … FROM STDIN`.
-    pub(crate) async fn copy_in(&self, statement: String, rows: Vec<u8>) -> Result<(), DbErr> {
-        let Kind::Postgres(session) = &self.kind else { return Err(unavailable("the database is a file")) };
-        let copied = session.call(self.statement_end(), |connection| Box::pin(copy_in(connection, statement, rows)));
-        self.checked(copied.map_err(query_error)).await
+    /// Inserts rows whose columns `write` encodes in the order of `columns`: by `COPY` on PostgreSQL.
+    pub(crate) async fn insert_rows<R>(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[R],
+        write: impl Fn(&R, &mut dyn RowWriter) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let (width, columns) = (columns.len(), columns.join(", "));
+        match &self.kind {
+            Kind::Postgres(_) if rows.is_empty() => Ok(()),
+            Kind::Postgres(session) => {
+                let mut data = CopyRows::new();
+                for row in rows {
+                    data.begin_row(width);
+                    write(row, &mut data)?;
+                }
+                let (text, data) = (format!("COPY {table} ({columns}) FROM STDIN (FORMAT binary)"), data.finish());
+                let copied = session.call(self.statement_end(), |own| Box::pin(copy_in(own, text, data)));
+                self.checked(copied.map_err(query_error)).await.map_err(store_error)
+            }
+            Kind::Sqlite(session) => {
+                for piece in pieces(rows) {
+                    let mut arguments = SqliteArguments::default();
+                    arguments.reserve(piece.len() * width, 0);
+                    for row in piece {
+                        write(row, &mut arguments)?;
+                    }
+                    // A failure ends the transaction. Without `OR FAIL`, SQLite would keep a copy of each changed page
+                    // to undo this statement alone.
+                    let places = places(piece.len(), width);
+                    let text = format!("INSERT OR FAIL INTO {table} ({columns}) VALUES {places}");
+                    let insert = query_with::<Sqlite, _>(AssertSqlSafe(text), arguments);
+                    let inserted = session.call(self.statement_end(), |own| Box::pin(insert.execute(own)));
+                    self.checked(inserted).await.map_err(store_error)?;
+                }
+                Ok(())
+            }
+        }
     }
 
     async fn run<C: Call>(&self, call: C) -> Result<C::Reply, DbErr> {
@@ -194,10 +231,10 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        Ok(self.run(Query::First(statement)).await?.pop())
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.run(Query::All(statement)).await
+        self.run(Query(statement)).await
     }
 }

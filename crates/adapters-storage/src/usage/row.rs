@@ -14,10 +14,11 @@ use domain::pricing::TokenPrices;
 use domain::usage::{
     AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
 };
-use sea_orm::{QueryResult, Value};
+use sea_orm::QueryResult;
 use serde::{Deserialize, Serialize};
 
 use super::ids;
+use crate::connections::RowWriter;
 use crate::convert::{duration, key_column, key_id, micros, millis, moment, parse, signed, unsigned};
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
@@ -25,19 +26,19 @@ use crate::statements::column;
 
 /// An attempt as stored in its column. Missing members follow from the record: see [`to_attempt`].
 #[derive(Serialize, Deserialize)]
-struct StoredAttempt {
-    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    #[serde(rename = "u", skip_serializing_if = "Option::is_none")]
-    upstream_model: Option<String>,
-    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
-    outcome: Option<String>,
+struct StoredAttempt<'a> {
+    #[serde(borrow, rename = "p", skip_serializing_if = "Option::is_none")]
+    provider: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "u", skip_serializing_if = "Option::is_none")]
+    upstream_model: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "r", skip_serializing_if = "Option::is_none")]
+    outcome: Option<Cow<'a, str>>,
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     upstream_status: Option<u16>,
     #[serde(rename = "l")]
     latency_us: i64,
-    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
+    #[serde(borrow, rename = "m", skip_serializing_if = "Option::is_none")]
+    model: Option<Cow<'a, str>>,
     #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
     part: u32,
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
@@ -46,12 +47,12 @@ struct StoredAttempt {
     input_tokens: Option<u64>,
     #[serde(rename = "o", skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
-    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
-    usage_source: Option<String>,
-    #[serde(rename = "pi", skip_serializing_if = "Option::is_none")]
-    prompt_price: Option<String>,
-    #[serde(rename = "po", skip_serializing_if = "Option::is_none")]
-    completion_price: Option<String>,
+    #[serde(borrow, rename = "t", skip_serializing_if = "Option::is_none")]
+    usage_source: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "pi", skip_serializing_if = "Option::is_none")]
+    prompt_price: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "po", skip_serializing_if = "Option::is_none")]
+    completion_price: Option<Cow<'a, str>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -151,18 +152,12 @@ fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
     stored.into_iter().map(finding).collect()
 }
 
-/// The prices of a record with their digits.
-struct PriceTexts {
-    prompt: String,
-    completion: String,
-}
-
 /// Encodes the attempts, without members that follow from the record.
-fn write_attempts(record: &UsageRecord, prices: &PriceTexts) -> Result<String, serde_json::Error> {
+fn write_attempts(record: &UsageRecord) -> Result<String, serde_json::Error> {
     let mut end_of_last = Duration::ZERO;
     let mut stored = Vec::with_capacity(record.attempts.len());
     for attempt in &*record.attempts {
-        stored.push(to_stored(attempt, (record, prices), end_of_last));
+        stored.push(to_stored(attempt, record, end_of_last));
         end_of_last = attempt.began.saturating_add(attempt.latency);
     }
     serde_json::to_string(&stored)
@@ -174,17 +169,13 @@ pub(super) fn share(index: i64, of: i64) -> Option<UsageShare> {
 }
 
 /// Encodes an attempt without the members that [`to_attempt`] fills in.
-fn to_stored(
-    attempt: &AttemptRecord,
-    (record, prices): (&UsageRecord, &PriceTexts),
-    end_of_last: Duration,
-) -> StoredAttempt {
+fn to_stored<'a>(attempt: &'a AttemptRecord, record: &UsageRecord, end_of_last: Duration) -> StoredAttempt<'a> {
     let charged = attempt.outcome == AttemptOutcome::Completed;
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
     let (model, began) = (attempt.model.as_str(), micros(attempt.began));
-    let unless = |is_known: bool, text: &str| (!is_known).then(|| text.to_owned());
-    // Compared as texts: equal prices may have different digits.
-    let price = |own: Price, of_record: &str| Some(own.to_string()).filter(|own| own != of_record);
+    let unless = |is_known: bool, text: &'a str| (!is_known).then_some(Cow::Borrowed(text));
+    // Equal prices may have different digits.
+    let price = |own: Price, of_record: Price| (own.parts() != of_record.parts()).then(|| own.to_string().into());
     StoredAttempt {
         provider: unless(attempt.provider == record.provider, &attempt.provider),
         upstream_model: unless(attempt.upstream_model == model, &attempt.upstream_model),
@@ -197,15 +188,15 @@ fn to_stored(
         input_tokens: Some(attempt.input_tokens).filter(|tokens| *tokens != of_record(record.input_tokens)),
         output_tokens: Some(attempt.output_tokens).filter(|tokens| *tokens != of_record(record.output_tokens)),
         usage_source: unless(attempt.usage_source == record.usage_source, attempt.usage_source.as_str()),
-        prompt_price: price(attempt.prices.prompt, &prices.prompt),
-        completion_price: price(attempt.prices.completion, &prices.completion),
+        prompt_price: price(attempt.prices.prompt, record.prices.prompt),
+        completion_price: price(attempt.prices.completion, record.prices.completion),
     }
 }
 
 /// Decodes the attempts of `record`, which has none yet.
 fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreError> {
     let column = "usage_records.attempts";
-    let stored: Vec<StoredAttempt> = serde_json::from_str(text).map_err(|_| corrupt(column, &record.id))?;
+    let stored: Vec<StoredAttempt<'_>> = serde_json::from_str(text).map_err(|_| corrupt(column, &record.id))?;
     let mut attempts: Vec<AttemptRecord> = Vec::with_capacity(stored.len());
     for attempt in stored {
         let end_of_last = attempts.last().map_or(Duration::ZERO, |last| last.began.saturating_add(last.latency));
@@ -214,54 +205,39 @@ fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreEr
     Ok(UsageRecord { attempts: attempts.into(), ..record })
 }
 
-fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {
-    let outcome = stored.outcome.unwrap_or_else(|| record.outcome.as_str().to_owned());
+fn to_attempt(stored: StoredAttempt<'_>, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {
+    let span = |micros: i64| u64::try_from(micros).ok().map(Duration::from_micros);
+    let price = |text: Option<Cow<'_, str>>, of_record| text.map_or(Some(of_record), |text| text.parse().ok());
+    let outcome = stored.outcome.as_deref().unwrap_or(record.outcome.as_str());
     let charged = outcome == UsageOutcome::Completed.as_str();
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
-    let model = stored.model.unwrap_or_else(|| record.model.as_str().to_owned());
-    let filled = StoredAttempt {
-        provider: stored.provider.or_else(|| Some(record.provider.clone())),
-        upstream_model: stored.upstream_model.or_else(|| Some(model.clone())),
-        outcome: Some(outcome),
-        model: Some(model),
-        began_us: stored.began_us.or_else(|| Some(micros(end_of_last))),
-        input_tokens: stored.input_tokens.or_else(|| Some(of_record(record.input_tokens))),
-        output_tokens: stored.output_tokens.or_else(|| Some(of_record(record.output_tokens))),
-        usage_source: stored.usage_source.or_else(|| Some(record.usage_source.as_str().to_owned())),
-        prompt_price: stored.prompt_price.or_else(|| Some(record.prices.prompt.to_string())),
-        completion_price: stored.completion_price.or_else(|| Some(record.prices.completion.to_string())),
-        ..stored
-    };
-    whole_attempt(filled)
-}
-
-fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
-    let span = |micros: i64| u64::try_from(micros).ok().map(Duration::from_micros);
+    let model = stored.model.as_deref().unwrap_or(record.model.as_str());
+    let usage_source = stored.usage_source.as_deref().unwrap_or(record.usage_source.as_str());
     Some(AttemptRecord {
-        model: stored.model?.parse().ok()?,
+        model: model.parse().ok()?,
         part: stored.part,
-        began: span(stored.began_us?)?,
+        began: span(stored.began_us.unwrap_or_else(|| micros(end_of_last)))?,
         latency: span(stored.latency_us)?,
-        input_tokens: stored.input_tokens?,
-        output_tokens: stored.output_tokens?,
-        usage_source: UsageSource::from_name(&stored.usage_source?)?,
+        input_tokens: stored.input_tokens.unwrap_or_else(|| of_record(record.input_tokens)),
+        output_tokens: stored.output_tokens.unwrap_or_else(|| of_record(record.output_tokens)),
+        usage_source: UsageSource::from_name(usage_source)?,
         prices: TokenPrices {
-            prompt: stored.prompt_price?.parse().ok()?,
-            completion: stored.completion_price?.parse().ok()?,
+            prompt: price(stored.prompt_price, record.prices.prompt)?,
+            completion: price(stored.completion_price, record.prices.completion)?,
         },
-        provider: stored.provider?,
-        upstream_model: stored.upstream_model?,
-        outcome: AttemptOutcome::from_name(&stored.outcome?),
+        provider: stored.provider.map_or_else(|| record.provider.clone(), Cow::into_owned),
+        upstream_model: stored.upstream_model.map_or_else(|| model.to_owned(), Cow::into_owned),
+        outcome: AttemptOutcome::from_name(outcome),
         upstream_status: stored.upstream_status,
     })
 }
 
 /// Replaces NUL, which PostgreSQL does not store in texts: no caller's text may fail the fold of a charge.
-fn storable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// The columns of [`record_values`].
+/// The columns of [`write_record`].
 pub(crate) const RECORD_COLUMNS: [&str; 26] = [
     "id",
     "workspace_id",
@@ -291,42 +267,38 @@ pub(crate) const RECORD_COLUMNS: [&str; 26] = [
     "client_address",
 ];
 
-/// Returns the row of a record, in the order of [`RECORD_COLUMNS`].
-pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; RECORD_COLUMNS.len()], StoreError> {
+/// Writes the row of a record, in the order of [`RECORD_COLUMNS`].
+pub(crate) fn write_record(record: &UsageRecord, row: &mut dyn RowWriter) -> Result<(), StoreError> {
     let id = &record.id;
-    let prices =
-        PriceTexts { prompt: record.prices.prompt.to_string(), completion: record.prices.completion.to_string() };
-    let attempts = write_attempts(record, &prices).map_err(|_| corrupt("usage_records.attempts", id))?;
+    let attempts = write_attempts(record).map_err(|_| corrupt("usage_records.attempts", id))?;
     let findings = write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?;
     let model = record.model.as_str();
-    Ok([
-        ids::decision_column(id).into(),
-        ids::workspace_column(record.workspace_id).into(),
-        key_column(record.api_key).into(),
-        ids::request_column(&record.request_id).into(),
-        (record.requested_model != model).then(|| storable(&record.requested_model)).into(),
-        model.into(),
-        record.provider.as_str().into(),
-        record.outcome.as_str().into(),
-        signed(record.input_tokens, "usage_records.input_tokens", id)?.into(),
-        signed(record.output_tokens, "usage_records.output_tokens", id)?.into(),
-        (record.usage_source != UsageSource::Reported).then(|| record.usage_source.as_str()).into(),
-        record.cost.pico().into(),
-        prices.prompt.into(),
-        prices.completion.into(),
-        attempts.into(),
-        record.session_id.as_deref().map(storable).into(),
-        record.trace.as_ref().map(Json::text).into(),
-        record.user.as_deref().map(storable).into(),
-        millis(record.created_at).into(),
-        micros(record.latency).into(),
-        (record.share.index != 0).then(|| i64::from(record.share.index)).into(),
-        (record.share.of != 1).then(|| i64::from(record.share.of)).into(),
-        ids::guardrails_column(&record.guardrails).into(),
-        millis(record.charged_at).into(),
-        findings.into(),
-        client_address_column(record.client_address).into(),
-    ])
+    row.bytes(Some(ids::decision_column(id)))?;
+    row.bytes(Some(ids::workspace_column(record.workspace_id)))?;
+    row.bytes(Some(key_column(record.api_key)))?;
+    row.bytes(Some(ids::request_column(&record.request_id)))?;
+    row.text((record.requested_model != model).then(|| storable(&record.requested_model)).as_deref())?;
+    row.text(Some(model))?;
+    row.text(Some(&record.provider))?;
+    row.text(Some(record.outcome.as_str()))?;
+    row.integer(Some(signed(record.input_tokens, "usage_records.input_tokens", id)?))?;
+    row.integer(Some(signed(record.output_tokens, "usage_records.output_tokens", id)?))?;
+    row.text((record.usage_source != UsageSource::Reported).then(|| record.usage_source.as_str()))?;
+    row.integer(Some(record.cost.pico()))?;
+    row.text(Some(&record.prices.prompt.to_string()))?;
+    row.text(Some(&record.prices.completion.to_string()))?;
+    row.text(Some(&attempts))?;
+    row.text(record.session_id.as_deref().map(storable).as_deref())?;
+    row.text(record.trace.as_ref().map(Json::text))?;
+    row.text(record.user.as_deref().map(storable).as_deref())?;
+    row.integer(Some(millis(record.created_at)))?;
+    row.integer(Some(micros(record.latency)))?;
+    row.integer((record.share.index != 0).then(|| i64::from(record.share.index)))?;
+    row.integer((record.share.of != 1).then(|| i64::from(record.share.of)))?;
+    row.bytes(ids::guardrails_column(&record.guardrails))?;
+    row.integer(Some(millis(record.charged_at)))?;
+    row.text(findings.as_deref())?;
+    row.bytes(client_address_column(record.client_address))
 }
 
 /// The columns for [`StoredCosts::read`].
@@ -340,21 +312,6 @@ const MAX_PRICES: usize = 1_024;
 #[derive(Default)]
 pub(crate) struct StoredCosts {
     prices: HashMap<String, Price>,
-}
-
-/// The members of a stored attempt that determine its cost. Omitted ones have the value of the record.
-#[derive(Deserialize)]
-struct CostOfAttempt<'a> {
-    #[serde(borrow, rename = "r")]
-    outcome: Option<Cow<'a, str>>,
-    #[serde(rename = "i")]
-    input_tokens: Option<u64>,
-    #[serde(rename = "o")]
-    output_tokens: Option<u64>,
-    #[serde(borrow, rename = "pi")]
-    prompt_price: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "po")]
-    completion_price: Option<Cow<'a, str>>,
 }
 
 impl StoredCosts {
@@ -372,7 +329,7 @@ impl StoredCosts {
         let outcome: String = column(row, first + 4)?;
         UsageOutcome::from_name(&outcome).ok_or_else(|| unreadable("usage_records.outcome"))?;
         let text: String = column(row, first + 5)?;
-        let stored: Vec<CostOfAttempt<'_>> =
+        let stored: Vec<StoredAttempt<'_>> =
             serde_json::from_str(&text).map_err(|_| unreadable("usage_records.attempts"))?;
         let (index, of) = (column::<Option<i64>>(row, first + 6)?, column::<Option<i64>>(row, first + 7)?);
         let share = share(index.unwrap_or(0), of.unwrap_or(1)).ok_or_else(|| unreadable("usage_records.share_of"))?;
