@@ -194,6 +194,21 @@ async fn audit_reports_unreadable_records() {
 }
 
 #[tokio::test]
+async fn fold_counts_each_id_once_below_at_and_above_the_highest() {
+    let folder = Folder::new();
+    let records = Records::over(folder.open().await);
+    let fold = async |numbers: &[u128]| {
+        records.record_all(numbers.iter().map(|number| charged(*number, 10)).collect()).await.unwrap();
+        folder.count("usage_records").await
+    };
+    assert_eq!(fold(&[2, 4, 6]).await, 3);
+    assert_eq!(fold(&[1, 4, 6, 7]).await, 5, "below, known, the highest, above");
+    assert_eq!(fold(&[1, 2, 4, 6, 7]).await, 5);
+    assert_eq!(fold(&[5, 3]).await, 7);
+    assert_eq!(records.discrepancies().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn audit_reads_every_page() {
     let folder = Folder::new();
     let database = folder.open().await;

@@ -405,7 +405,8 @@ fn removal(amounts: Amounts, counters: usize) -> String {
 /// # Errors
 /// The sum overflows.
 pub(super) fn sum(before: i64, added: i128) -> Result<i64, StoreError> {
-    i64::try_from(i128::from(before) + added).map_err(|_| out_of_range())
+    let sum = i64::try_from(i128::from(before) + added);
+    sum.map_err(|_| StoreError::Corrupt("a sum exceeds the range of amounts".to_owned()))
 }
 
 /// Converts an amount from a caller.
@@ -414,10 +415,6 @@ pub(super) fn sum(before: i64, added: i128) -> Result<i64, StoreError> {
 /// It is negative.
 pub(super) fn positive(amount: Usd) -> Result<i64, StoreError> {
     if amount < Usd::ZERO { Err(StoreError::Corrupt("a negative amount".to_owned())) } else { Ok(amount.pico()) }
-}
-
-fn out_of_range() -> StoreError {
-    StoreError::Corrupt("a sum exceeds the range of amounts".to_owned())
 }
 
 #[cfg(test)]

@@ -157,19 +157,25 @@ async fn read_known(
     connection: &impl ConnectionTrait,
     entries: &[&FoldEntry],
 ) -> Result<HashMap<Vec<u8>, Option<Cost>>, StoreError> {
+    let mut ids: Vec<Vec<u8>> = entries.iter().map(|entry| ids::decision_column(&entry.charge.record.id)).collect();
+    let is_postgres = connection.get_database_backend() == DbBackend::Postgres;
+    if !is_postgres {
+        // Ids increase with time: most are above all stored ones. PostgreSQL would search every month for the highest.
+        let rows = read(connection, "SELECT MAX(id) FROM usage_records", Vec::new()).await?;
+        let highest: Option<Vec<u8>> = rows.first().map(|row| column(row, 0)).transpose()?.flatten();
+        ids.retain(|id| highest.as_ref().is_some_and(|highest| id <= highest));
+    }
     let mut known = HashMap::new();
-    for piece in pieces(entries) {
+    for piece in pieces(&ids) {
         let mut text =
             format!("SELECT {CHARGE_COLUMNS}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
-        let mut ids: Vec<Vec<u8>> = piece.iter().map(|entry| ids::decision_column(&entry.charge.record.id)).collect();
         // PostgreSQL does not look into the months outside of this range.
-        if connection.get_database_backend() == DbBackend::Postgres
-            && let (Some(first), Some(last)) = (ids.iter().min().cloned(), ids.iter().max().cloned())
-        {
+        let range = [piece.iter().min(), piece.iter().max()].into_iter().flatten().filter(|_| is_postgres);
+        let values = piece.iter().chain(range).map(|id| id.as_slice().into()).collect();
+        if is_postgres {
             text += " AND id >= ? AND id <= ?";
-            ids.extend([first, last]);
         }
-        for row in read(connection, &text, ids.into_iter().map(Value::from).collect()).await? {
+        for row in read(connection, &text, values).await? {
             let id: Vec<u8> = column(&row, 0)?;
             let outcome: String = column(&row, 6)?;
             let abandoned = outcome == UsageOutcome::Abandoned.as_str();
