@@ -416,6 +416,19 @@ mod tests {
     use domain::pricing::TokenPrices;
 
     use super::*;
+    use crate::config::{Environment, load_text};
+
+    #[tokio::test]
+    async fn start_fails_when_the_checkpoint_task_cannot_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        let text = format!("[storage]\nurl = \"sqlite://{path}/t.db\"\n[blobs]\nurl = \"file:{path}/blobs\"\n");
+        let config = load_text(None, &text, &Environment::default()).unwrap();
+        let stores = Stores::open(&config, Schema::UpToDate).await.unwrap();
+        stores.database.close().await;
+        let error = format!("{:#}", stores.start_checkpoint_task().await.unwrap_err());
+        assert!(error.starts_with("failed to start the WAL checkpoint task: "), "{error}");
+    }
 
     #[test]
     fn starter_catalogue_is_valid() {
