@@ -157,6 +157,7 @@ async fn start_warns_when_no_certificate_authority_is_readable() -> Result<()> {
     let authorities = instance.path().join("authorities.pem");
     std::fs::write(&authorities, "-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n")?;
     instance.set_env("SSL_CERT_FILE", authorities.display().to_string());
+    instance.set_env("SSL_CERT_DIR", "");
     let gateway = TestGateway::of(instance).await?;
     let warning = line(&gateway.server, "no certificate authority is known on this platform", " unreadable=1").await?;
     ensure!(warning.contains("  WARN "), "{warning}");
