@@ -59,27 +59,22 @@ impl Pool {
 
     /// Takes the most recently used connection.
     pub(crate) fn take(&self) -> Option<PooledConnection> {
-        self.take_shared().or_else(|| {
-            let (mut state, now) = (self.state(), Instant::now());
-            while let Some(connection) = state.idle.pop_back() {
-                if now < connection.idle_until && connection.is_usable() {
-                    return Some(PooledConnection::Http1(connection));
-                }
+        let (mut state, now) = (self.state(), Instant::now());
+        let shared = state.take_shared(now, self.idle_timeout);
+        if shared.is_some() {
+            return shared;
+        }
+        while let Some(connection) = state.idle.pop_back() {
+            if now < connection.idle_until && connection.is_usable() {
+                return Some(PooledConnection::Http1(connection));
             }
-            None
-        })
+        }
+        None
     }
 
     /// Returns the shared connection, if there is one.
     pub(crate) fn take_shared(&self) -> Option<PooledConnection> {
-        let (mut state, now) = (self.state(), Instant::now());
-        let shared = state.shared.as_mut()?;
-        if shared.is_usable(now, self.idle_timeout) {
-            shared.used = now;
-            return Some(PooledConnection::Http2(Arc::clone(&shared.connection)));
-        }
-        state.shared = None;
-        None
+        self.state().take_shared(Instant::now(), self.idle_timeout)
     }
 
     /// Keeps a connection for the next call, or hands it to a waiting one. Closes it if it cannot take a request.
@@ -163,6 +158,18 @@ impl Pool {
         let next = state.idle.iter().map(|connection| connection.idle_until).chain(shared_until).min();
         state.watcher = next.map(|_| Watcher { number, waker: Some(cx.waker().clone()) });
         next
+    }
+}
+
+impl State {
+    fn take_shared(&mut self, now: Instant, idle_timeout: Duration) -> Option<PooledConnection> {
+        let shared = self.shared.as_mut()?;
+        if shared.is_usable(now, idle_timeout) {
+            shared.used = now;
+            return Some(PooledConnection::Http2(Arc::clone(&shared.connection)));
+        }
+        self.shared = None;
+        None
     }
 }
 

@@ -158,10 +158,11 @@ impl Connections {
     /// Registers an accepted connection until the result is dropped.
     pub(super) fn register(&self) -> OpenConnection {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
-        let now = self.now();
+        let accepted = Instant::now();
+        let now = self.nanos(accepted);
         let entry = Arc::new(Entry::new(id, now));
         let mut slots = self.slots();
-        slots.last_accepted = Some(Instant::now());
+        slots.last_accepted = Some(accepted);
         slots.insert(&entry, now);
         self.make_room(&mut slots);
         drop(slots);
@@ -176,8 +177,8 @@ impl Connections {
     }
 
     /// Returns nanoseconds since the start; a `u64` holds 584 years of them.
-    fn now(&self) -> u64 {
-        u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    fn nanos(&self, now: Instant) -> u64 {
+        u64::try_from(now.duration_since(self.0.began).as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -201,9 +202,9 @@ impl OpenConnection {
         .await;
     }
 
-    pub(super) fn set(&self, state: State) {
+    pub(super) fn set(&self, state: State, now: Instant) {
         let Shared { crowded, preemption, .. } = &*self.connections.0;
-        self.entry.set(state, self.connections.now());
+        self.entry.set(state, self.connections.nanos(now));
         let declines = state != State::Idle && *preemption == Preemption::Idle && self.entry.take_yield();
         if declines || (state == State::Idle && crowded.load(Ordering::SeqCst)) {
             let mut slots = self.connections.slots();
@@ -252,7 +253,7 @@ impl Drop for OpenConnection {
         if self.entry.yields() {
             self.connections.0.evictions.fetch_add(1, Ordering::Relaxed);
         }
-        slots.remove(&self.entry, self.connections.now());
+        slots.remove(&self.entry, self.connections.nanos(Instant::now()));
         self.connections.make_room(&mut slots);
         if slots.is_empty() {
             self.connections.0.closed.notify_waiters();

@@ -18,8 +18,8 @@ fn action(connection: &OpenConnection) -> IdleAction {
 async fn counts_follow_the_states_of_registered_connections() {
     let connections = connections(3, Preemption::Idle);
     let [idle, reading, serving] = [0; 3].map(|_| connections.register());
-    reading.set(State::ReadingHead);
-    serving.set(State::InRequest);
+    reading.set(State::ReadingHead, Instant::now());
+    serving.set(State::InRequest, Instant::now());
     let waiting = connections.register();
     let counts = ConnectionCounts { waiting: 1, idle: 1, reading_head: 1, in_request: 1 };
     assert_eq!((connections.counts(), counts.open(), connections.limit()), (counts, 4, 3));
@@ -73,9 +73,9 @@ async fn oldest_idle_connection_is_closed_for_waiting_one() {
     let [first, second, third] = [0; 3].map(|_| connections.register());
     tokio::time::advance(Duration::from_secs(1)).await;
     // Idle again, for a shorter time than the second connection.
-    first.set(State::InRequest);
-    first.set(State::Idle);
-    third.set(State::InRequest);
+    first.set(State::InRequest, Instant::now());
+    first.set(State::Idle, Instant::now());
+    third.set(State::InRequest, Instant::now());
     let fourth = connections.register();
     assert!(!is_admitted(&fourth));
     assert_eq!([&first, &second, &third].map(action), [IdleAction::Stay, IdleAction::Yield, IdleAction::Stay]);
@@ -95,12 +95,12 @@ async fn reading_connection_stays_and_another_is_closed() {
     let [first, second] = [0; 2].map(|_| connections.register());
     let waiting = connections.register();
     assert_eq!([&first, &second].map(action), [IdleAction::Yield, IdleAction::Stay]);
-    first.set(State::ReadingHead);
+    first.set(State::ReadingHead, Instant::now());
     assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::Yield]);
-    second.set(State::InRequest);
+    second.set(State::InRequest, Instant::now());
     assert!(first.is_crowded() && !is_admitted(&waiting), "no connection is idle");
     // A connection that becomes idle while another one waits is closed.
-    second.set(State::Idle);
+    second.set(State::Idle, Instant::now());
     assert_eq!(action(&second), IdleAction::Yield);
     assert!(!first.is_crowded());
     drop(second);
@@ -112,13 +112,13 @@ async fn reading_connection_stays_and_another_is_closed() {
 async fn waiting_connections_are_admitted_in_order_and_may_disconnect() {
     let connections = connections(1, Preemption::Idle);
     let busy = connections.register();
-    busy.set(State::InRequest);
+    busy.set(State::InRequest, Instant::now());
     let [second, third, fourth] = [0; 3].map(|_| connections.register());
     drop(second);
     assert_eq!(connections.waiting(), 2);
     drop(busy);
     assert!(is_admitted(&third) && !is_admitted(&fourth));
-    third.set(State::InRequest);
+    third.set(State::InRequest, Instant::now());
     drop(third);
     assert!(is_admitted(&fourth));
     drop(fourth);
@@ -129,11 +129,11 @@ async fn waiting_connections_are_admitted_in_order_and_may_disconnect() {
 async fn any_preemption_closes_idle_connections_first() {
     let connections = connections(3, Preemption::Any);
     let [writing, reading, idle] = [0; 3].map(|_| connections.register());
-    writing.set(State::InRequest);
+    writing.set(State::InRequest, Instant::now());
     tokio::time::advance(Duration::from_secs(1)).await;
-    reading.set(State::ReadingHead);
+    reading.set(State::ReadingHead, Instant::now());
     tokio::time::advance(Duration::from_secs(1)).await;
-    idle.set(State::Idle);
+    idle.set(State::Idle, Instant::now());
     let newcomers = [0; 3].map(|_| connections.register());
     for connection in [&idle, &writing, &reading] {
         assert!(connection.wait_for_preemption().now_or_never().is_some());
@@ -165,11 +165,11 @@ fn slots_are_neither_lost_nor_duplicated_when_threads_race() {
                         let connection = connections.register();
                         connection.wait_for_slot().await;
                         for _ in 0..=(thread + round) % 3 {
-                            connection.set(State::ReadingHead);
+                            connection.set(State::ReadingHead, Instant::now());
                             let counts = connections.counts();
                             assert!(counts.open() - counts.waiting <= 4, "{counts:?}");
-                            connection.set(State::InRequest);
-                            connection.set(State::Idle);
+                            connection.set(State::InRequest, Instant::now());
+                            connection.set(State::Idle, Instant::now());
                             if connection.idle_action(&Context::from_waker(std::task::Waker::noop()))
                                 == IdleAction::Yield
                             {

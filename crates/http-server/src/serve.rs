@@ -66,11 +66,11 @@ where
             Head::Request(request) => request,
             Head::Closed => return,
             Head::Fault(fault) => {
-                connection.set(State::InRequest);
+                connection.set(State::InRequest, Instant::now());
                 return reject(&transport, fault, peer.address(), context).await;
             }
         };
-        connection.set(State::InRequest);
+        connection.set(State::InRequest, Instant::now());
         let request = Incoming::new(request, peer, &transport);
         let Incoming { head_only, upgrade, .. } = request;
         let Some(mut response) = answer(request.request, &transport, &context.app).await else { return };
@@ -84,8 +84,9 @@ where
         if !transport.borrow().codec.keep_alive() {
             return close(&transport, matches!(close_reason, CloseReason::Server | CloseReason::Unread)).await;
         }
-        transport.borrow_mut().await_next();
-        connection.set(State::Idle);
+        let now = Instant::now();
+        transport.borrow_mut().await_next(now);
+        connection.set(State::Idle, now);
     }
 }
 

@@ -120,8 +120,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
     }
 
     /// Prepares for the next request after a response.
-    pub(super) fn await_next(&mut self) {
-        self.head = HeadProgress::new(Instant::now() + self.settings.keep_alive, None);
+    pub(super) fn await_next(&mut self, now: Instant) {
+        self.head = HeadProgress::new(now + self.settings.keep_alive, None);
         if self.read_buf.is_empty() && self.read_buf.capacity() > IDLE_BUFFER {
             self.read_buf = BytesMut::new();
         }
@@ -132,8 +132,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
 
     fn begin_head(&mut self, connection: &OpenConnection) {
         self.head.begun = true;
-        self.head.deadline = Instant::now() + self.settings.header_timeout;
-        connection.set(State::ReadingHead);
+        let now = Instant::now();
+        self.head.deadline = now + self.settings.header_timeout;
+        connection.set(State::ReadingHead, now);
     }
 
     fn timed_out(&self) -> HeadError {

@@ -88,11 +88,11 @@ async fn execute(
     let left = CancellationToken::new();
     let connection = call.connection(left.clone());
     let submit = Arc::clone(&call.routed().submit_decision);
-    let (now, origin) = (call.gateway.services.clock.now(), call.origin());
+    let (clock, origin) = (Arc::clone(&call.gateway.services.clock), call.origin());
     let work = box_in_place(|| async move {
         let end = submit.execute(&key, origin, request, connection).await;
         tokens.settle(&end);
-        end.map_err(|error| api_error(error, now.timestamp_millis()))
+        end.map_err(|error| api_error(error, clock.now().timestamp_millis()))
     });
     let decision = call.run_detachable(work, left).with_deadline(call.time_left()).await?;
     let (model, provider) = (Some(decision.model.clone()), decision.provider.clone());
