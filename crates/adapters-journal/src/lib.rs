@@ -27,4 +27,4 @@ pub use format::{Entry, Origin};
 pub use reader::{Gap, GapReason, ReadReport, quarantine_gaps, read_folder};
 pub use settings::{JournalError, JournalSettings};
 pub use usage_journal::{Durability, LocalJournal, LocalJournalSettings, LocalJournals};
-pub use writer::{Journal, JournalPorts, JournalStatus};
+pub use writer::{Journal, JournalPorts};

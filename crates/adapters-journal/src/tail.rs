@@ -57,9 +57,9 @@ impl Tail {
 
     /// Returns the unwritten entries, in order.
     pub(crate) fn unwritten(&mut self) -> impl Iterator<Item = &mut TailEntry> {
-        // They are at the end: entries are written in order.
-        let first = self.entries.partition_point(|entry| entry.place.is_some());
-        self.entries.range_mut(first..)
+        // They are at the end, and few: entries are written in order.
+        let unwritten = self.entries.iter().rev().take_while(|entry| entry.place.is_none()).count();
+        self.entries.range_mut(self.entries.len() - unwritten..)
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {

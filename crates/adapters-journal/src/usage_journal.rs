@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +12,7 @@ use domain::budget::{
     UsageJournalError, UsageJournalStatus,
 };
 use domain::ids::ProcessId;
+use domain::system::Soon;
 use uuid::Uuid;
 
 use crate::disk::reach;
@@ -40,7 +42,6 @@ pub struct LocalJournal {
     journal: Journal,
     process: ProcessId,
     durability: Durability,
-    max_bytes: u64,
     keep: Duration,
 }
 
@@ -68,9 +69,8 @@ impl LocalJournal {
         ports: &JournalPorts,
     ) -> Result<Self, JournalError> {
         let origin = Origin { store: local.store, process: process.uuid(), boot: boot_id() };
-        let max_bytes = settings.max_unfolded_bytes;
         let journal = Journal::create(root, origin, settings, ports)?;
-        Ok(Self { journal, process, durability: local.durability, max_bytes, keep: local.keep })
+        Ok(Self { journal, process, durability: local.durability, keep: local.keep })
     }
 
     /// Returns the folder.
@@ -101,14 +101,14 @@ impl UsageJournal for LocalJournal {
         self.journal.append_reserved(kind as u8, payload, reserved).map_err(port_error)
     }
 
-    async fn wait_sendable(&self, _: u64) -> Result<(), UsageJournalError> {
-        Ok(())
+    fn wait_sendable(&self, _: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        Soon::Left(ready(Ok(())))
     }
 
-    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
+    fn wait_durable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>> {
         match self.durability {
-            Durability::Written => Ok(()),
-            Durability::Synced => self.wait_synced(sequence).await,
+            Durability::Written => Soon::Left(ready(Ok(()))),
+            Durability::Synced => Soon::Right(self.wait_synced(sequence)),
         }
     }
 
@@ -129,15 +129,7 @@ impl UsageJournal for LocalJournal {
     }
 
     fn status(&self) -> UsageJournalStatus {
-        let status = self.journal.status();
-        UsageJournalStatus {
-            unfolded_entries: status.unfolded_entries as u64,
-            unfolded_bytes: status.unfolded_bytes,
-            max_bytes: self.max_bytes,
-            last_sequence: status.last_sequence,
-            synced_sequence: status.synced_sequence,
-            is_writable: status.is_writable,
-        }
+        self.journal.status()
     }
 
     async fn seal(&self) -> Vec<JournalEntry> {

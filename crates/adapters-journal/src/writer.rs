@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::budget::JournalEntry;
+use domain::budget::{JournalEntry, UsageJournalStatus};
 use domain::system::{Clock, LineLimit};
 use tokio::sync::watch;
 
@@ -40,24 +40,6 @@ pub struct JournalPorts {
     pub disk: Arc<dyn Disk>,
     /// Its monotonic time measures the age of segments.
     pub clock: Arc<dyn Clock>,
-}
-
-/// The status of a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JournalStatus {
-    /// The number of unfolded entries.
-    pub unfolded_entries: usize,
-    /// The size of their payloads, in bytes.
-    pub unfolded_bytes: u64,
-    /// The bytes reserved for the ends of pending calls.
-    pub reserved_bytes: u64,
-    /// The number of the last entry; 0 before the first.
-    pub last_sequence: u64,
-    /// The number up to which all entries are synced.
-    pub synced_sequence: u64,
-    /// False while entries wait in memory because the disk rejects writes, and while entries are rejected because the
-    /// disk has no room for a segment.
-    pub is_writable: bool,
 }
 
 impl Journal {
@@ -199,7 +181,10 @@ impl Journal {
         let JournalSettings { max_unfolded_bytes, segment_bytes, .. } = self.shared.settings;
         let max_full = usize::try_from(max_unfolded_bytes / segment_bytes.max(1)).unwrap_or(usize::MAX);
         let full_before = self.shared.segments.clock.monotonic().checked_sub(keep);
-        let paths = self.shared.lock().take_removable(keep_from, (full_before, max_full), &self.shared.segments);
+        let paths = {
+            let State { chain, tail, .. } = &mut *self.shared.lock();
+            chain.take_removable(tail.first_segment(), keep_from, (full_before, max_full), &self.shared.segments)
+        };
         for path in &paths {
             reach("before removal of a segment");
             std::fs::remove_file(path).map_err(JournalError::folder(path))?;
@@ -209,16 +194,21 @@ impl Journal {
     }
 
     /// Returns the status.
-    pub fn status(&self) -> JournalStatus {
+    pub fn status(&self) -> UsageJournalStatus {
         let state = self.shared.lock();
-        JournalStatus {
-            unfolded_entries: state.tail.len(),
+        UsageJournalStatus {
+            unfolded_entries: state.tail.len() as u64,
             unfolded_bytes: state.tail.bytes(),
-            reserved_bytes: state.reserved(),
+            max_bytes: self.shared.settings.max_unfolded_bytes,
             last_sequence: state.last_sequence(),
             synced_sequence: *self.shared.synced.borrow(),
             is_writable: state.is_writable(),
         }
+    }
+
+    /// Returns the bytes reserved for the ends of pending calls.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.shared.lock().reserved()
     }
 
     fn check_size(&self, bytes: usize) -> Result<(), JournalError> {

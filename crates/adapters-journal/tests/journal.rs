@@ -142,7 +142,7 @@ fn reader_returns_what_was_appended_over_many_segments() {
     assert_eq!(starts, payloads);
     assert_eq!((report.first_sequence, report.last_sequence), (Some(1), Some(200)));
     assert!(report.gaps.is_empty() && report.torn_bytes == 0 && report.boots == [origin().boot]);
-    assert_eq!(journal.status().reserved_bytes, 0);
+    assert_eq!(journal.reserved_bytes(), 0);
 }
 
 /// The number of entries of each part of a journal.
@@ -618,11 +618,11 @@ fn reservation_of_zero_reserves_no_bytes() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     journal.append_and_reserve(1, b"sent", 100).unwrap();
-    let reserved = journal.status().reserved_bytes;
+    let reserved = journal.reserved_bytes();
     for _ in 0..10 {
         journal.append_and_reserve(2, b"more", 0).unwrap();
     }
-    assert_eq!(journal.status().reserved_bytes, reserved);
+    assert_eq!(journal.reserved_bytes(), reserved);
     journal.append_reserved(3, b"end", 100).unwrap();
-    assert_eq!(journal.status().reserved_bytes, 0);
+    assert_eq!(journal.reserved_bytes(), 0);
 }

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use domain::budget::{EntryKind, JournalEntry, UsageJournal, UsageJournalError, UsageJournalStatus};
 use domain::error::StoreError;
 use domain::ids::ProcessId;
+use domain::system::Soon;
 use sea_orm::ConnectionTrait;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -126,12 +127,12 @@ impl UsageJournal for StoreJournal {
         Ok(shared.push(&mut tail, kind, payload))
     }
 
-    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError> {
-        self.wait_stored(sequence, true).await
+    fn wait_sendable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        Soon::Right(Box::pin(self.wait_stored(sequence, true)))
     }
 
-    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
-        self.wait_stored(sequence, false).await
+    fn wait_durable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        Soon::Right(Box::pin(self.wait_stored(sequence, false)))
     }
 
     async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError> {

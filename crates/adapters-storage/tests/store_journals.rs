@@ -302,7 +302,7 @@ async fn paused_process_is_adopted_and_its_late_charge_replaces_the_bound(
     let (paused, _) = store.ledger(1).await;
     let (other, recover) = store.ledger(100).await;
     paused.reserve(hold_request(1, 100)).await.unwrap().unwrap();
-    paused.settle(charge(1, 10)).await.unwrap();
+    paused.settle(&charge(1, 10)).await.unwrap();
     paused.reserve(hold_request(2, 100)).await.unwrap().unwrap();
     for _ in 0..25 {
         store.clock.advance(Duration::from_secs(1));
@@ -315,7 +315,8 @@ async fn paused_process_is_adopted_and_its_late_charge_replaces_the_bound(
     assert_eq!(record(1).await.unwrap().cost, usage_record(1, 10).cost, "the charge that was acknowledged");
     assert_eq!(record(2).await.unwrap().outcome, UsageOutcome::Abandoned);
     // The paused process wakes: its charge cannot be stored under its id.
-    let settled = tokio::join!(paused.settle(charge(2, 30)), async {
+    let second = charge(2, 30);
+    let settled = tokio::join!(paused.settle(&second), async {
         while paused.process() == process(1) {
             paused.tick().await.ok();
             tokio::time::sleep(Duration::from_millis(10)).await;

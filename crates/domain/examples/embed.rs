@@ -179,10 +179,10 @@ impl Ledger for UsageList {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, settlement: &UsageCharge) -> Result<(), StoreError> {
         let mut records = self.records();
         if records.iter().all(|kept| kept.id != settlement.record.id) {
-            records.push(settlement.record);
+            records.push(settlement.record.clone());
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The journal in memory.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::budget::{
     UsageJournalError, UsageJournalStatus,
 };
 use crate::ids::ProcessId;
+use crate::system::Soon;
 
 /// The bounds of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,12 +198,12 @@ impl UsageJournal for MemoryJournal {
         state.append(kind, payload)
     }
 
-    async fn wait_sendable(&self, _: u64) -> Result<(), UsageJournalError> {
-        Ok(())
+    fn wait_sendable(&self, _: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        Soon::Left(ready(Ok(())))
     }
 
-    async fn wait_durable(&self, _: u64) -> Result<(), UsageJournalError> {
-        Ok(())
+    fn wait_durable(&self, _: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        Soon::Left(ready(Ok(())))
     }
 
     async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError> {

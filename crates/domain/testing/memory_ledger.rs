@@ -276,9 +276,9 @@ impl Ledger for MemoryLedger {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, charge: &UsageCharge) -> Result<(), StoreError> {
         not_negative(charge.record.cost)?;
-        self.0.state().charge(charge, self.0.now()).map(drop)
+        self.0.state().charge(charge.clone(), self.0.now()).map(drop)
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {

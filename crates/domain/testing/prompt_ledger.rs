@@ -34,7 +34,7 @@ impl Ledger for PromptLedger {
         self.0.increase(id, more, attempts).await
     }
 
-    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, charge: &UsageCharge) -> Result<(), StoreError> {
         self.0.settle(charge).await?;
         self.0.flush().await
     }

@@ -127,7 +127,7 @@ async fn request(model: &Model, place: usize, number: u128, [hold, more, cost]: 
     } else {
         model.totals().excess += (cost - amount).max(0);
         let charge = UsageCharge { record: usage_record(number, cost), messages: Vec::new() };
-        process.ledger.settle(charge).await.unwrap();
+        process.ledger.settle(&charge).await.unwrap();
         model.totals().charged[place] += cost;
     }
     cost

@@ -113,16 +113,6 @@ impl State {
         self.tail.forget_places_after(synced);
         self.write_pending(segments)
     }
-
-    /// Takes the paths of removable segments: those full before a time, or above a number.
-    pub(super) fn take_removable(
-        &mut self,
-        keep_from: u64,
-        kept: (Option<Duration>, usize),
-        segments: &Segments,
-    ) -> Vec<PathBuf> {
-        self.chain.take_removable(self.tail.first_segment(), keep_from, kept, segments)
-    }
 }
 
 /// The creator of a folder's segments, by number.

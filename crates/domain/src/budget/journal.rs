@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::ids::ProcessId;
+use crate::system::Soon;
 
 /// The kind of a journal entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +113,6 @@ pub enum UsageJournalError {
 /// - `seal` ends the journal while its process lives: it becomes a journal of [`OrphanedJournals`]. Later appends and
 ///   pending waits fail with [`UsageJournalError::Sealed`]. Every entry is readable by the recovery or returned by the
 ///   seal, never both. A second seal returns no entries.
-#[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UsageJournal: Send + Sync {
     /// Returns the process that owns the journal.
@@ -125,10 +125,10 @@ pub trait UsageJournal: Send + Sync {
     fn append_end(&self, kind: EntryKind, payload: &[u8], reserved: usize) -> Result<u64, UsageJournalError>;
 
     /// Resolves when the request with this first entry may be sent: at once if a written entry survives the process.
-    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError>;
+    fn wait_sendable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>>;
 
     /// Resolves when an entry is durable enough for an answer: at once if entries are synced in the background.
-    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError>;
+    fn wait_durable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>>;
 
     /// Resolves when an entry survives a power loss.
     async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError>;

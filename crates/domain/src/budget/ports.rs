@@ -47,7 +47,7 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Result<(), LimitExceeded>, StoreError>;
 
     /// Charges a record.
-    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError>;
+    async fn settle(&self, settlement: &UsageCharge) -> Result<(), StoreError>;
 
     /// Releases the hold of a request that was not sent. An id without a hold changes nothing.
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError>;
@@ -112,7 +112,7 @@ impl Ledger for ReadOnlyLedger {
         Err(read_only())
     }
 
-    async fn settle(&self, _: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, _: &UsageCharge) -> Result<(), StoreError> {
         Err(read_only())
     }
 

@@ -192,7 +192,7 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
         payload: Json::object([]),
     };
     let charge = UsageCharge { record: usage_record(1, 7), messages: vec![message(1), message(2)] };
-    fixture.store.ledger().settle(charge).await.unwrap();
+    fixture.store.ledger().settle(&charge).await.unwrap();
     fixture.store.outbox().failed(&[message(1).id], None, "given up").await.unwrap();
     let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
     let status = async || fixture.store.outbox().status().await.map(|found| (found.pending, found.dead)).unwrap();

@@ -1,11 +1,13 @@
 //! The ports to the machine that use cases run on.
 
+use std::future::Ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::{BoxFuture, Either};
 
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{
@@ -30,6 +32,9 @@ pub trait Timer: Send + Sync {
     /// Returns after `duration`, not before.
     async fn sleep(&self, duration: Duration);
 }
+
+/// A result that is nearly always there at once, and otherwise a future.
+pub type Soon<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
 
 /// A unit of work without arguments or result.
 pub type Work = Box<dyn FnOnce() + Send>;

@@ -16,6 +16,7 @@ use domain::budget::{
 use domain::error::StoreError;
 use domain::ids::ProcessId;
 use domain::json::Json;
+use domain::system::Soon;
 use domain::testing::contract::{hold_request, usage_record};
 use domain::testing::create_time_without_timer;
 use domain::usage::UnknownUsage;
@@ -88,7 +89,7 @@ async fn work(ledger: &JournaledLedger, first: u128) {
     for number in first + 1..first + 4 {
         let mut record = usage_record(number, COST);
         record.trace = Some(Json::string(&"x".repeat(3000)));
-        ledger.settle(UsageCharge { record, messages: Vec::new() }).await.unwrap();
+        ledger.settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
         write_down(&format!("charged {number}"));
         if number == first + 2 {
             ledger.flush().await.unwrap();
@@ -168,12 +169,12 @@ impl UsageJournal for MortalJournal {
         mortal!("append of an end", self.0.append_end(kind, payload, reserved))
     }
 
-    async fn wait_sendable(&self, sequence: u64) -> Result<(), UsageJournalError> {
-        self.0.wait_sendable(sequence).await
+    fn wait_sendable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        self.0.wait_sendable(sequence)
     }
 
-    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
-        self.0.wait_durable(sequence).await
+    fn wait_durable(&self, sequence: u64) -> Soon<'_, Result<(), UsageJournalError>> {
+        self.0.wait_durable(sequence)
     }
 
     async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError> {

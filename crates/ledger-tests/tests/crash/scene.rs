@@ -91,7 +91,7 @@ async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
     }
     for request in [100 * number, 100 * number + 2] {
         let charge = UsageCharge { record: usage_record(request, DEAD_COST), messages: Vec::new() };
-        ledger.settle(charge).await.unwrap();
+        ledger.settle(&charge).await.unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::sync::{Mutex, MutexGuard};
 use crate::budget::allowances::CounterId;
-use crate::budget::{Hold, UsageCharge, UsageJournalError};
+use crate::budget::{Hold, UsageJournalError};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, IdMap};
 use crate::money::Usd;
@@ -22,6 +22,13 @@ pub(super) struct OpenCall {
     pub(super) sequence: u64,
     /// The payload bytes that the journal reserves for its end.
     pub(super) reserved_bytes: usize,
+}
+
+impl OpenCall {
+    /// Returns true if the hold is in counters, and so in the allowances of the workspace.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.counters.is_empty()
+    }
 }
 
 /// The open requests of the process, by id.
@@ -79,7 +86,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(super) enum ChargeError {
     /// The journal was sealed. The charge belongs into the next journal of the process.
-    Sealed(Box<UsageCharge>),
+    Sealed,
     /// The charge is invalid, or the journal failed.
     Store(StoreError),
 }
@@ -88,7 +95,7 @@ impl ChargeError {
     /// Converts the error for a caller without another journal.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
-            Self::Sealed(_) => journal_failed(UsageJournalError::Sealed),
+            Self::Sealed => journal_failed(UsageJournalError::Sealed),
             Self::Store(error) => error,
         }
     }

@@ -1,30 +1,34 @@
 //! The ends of requests in the journal: charges and releases.
 
+use std::borrow::Cow;
+
 use super::calls::{ChargeError, journal_failed, lock};
 use super::omission::Omission;
 use super::{JournaledLedger, amounts, check_amount};
 use crate::budget::entries::{encode_charged, encode_released};
 use crate::budget::{EntryKind, UsageCharge, UsageJournalError};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::DecisionId;
 use crate::money::Usd;
+use crate::usage::UsageRecord;
 
 impl JournaledLedger {
     /// Appends a charge and ends the hold of its request. Returns the number of the entry.
-    pub(super) fn append_charge(&self, mut charge: UsageCharge) -> Result<u64, ChargeError> {
-        check_amount(charge.record.cost)?;
-        let (id, cost) = (charge.record.id.clone(), charge.record.cost);
+    pub(super) fn append_charge(&self, charge: &UsageCharge) -> Result<u64, ChargeError> {
+        let UsageRecord { id, cost, workspace_id, .. } = &charge.record;
+        check_amount(*cost)?;
+        let mut charge = Cow::Borrowed(charge);
         if charge.record.trace.is_some() && self.is_journal_above_half() {
-            charge.record.trace = None;
+            charge.to_mut().record.trace = None;
             self.count_omitted_trace();
         }
-        let open = self.state.calls.remove(&id);
-        let money = self.state.workspaces.get(charge.record.workspace_id);
-        let mut money = lock(&money);
+        let open = self.state.calls.remove(id);
+        let money = open.as_ref().filter(|open| open.is_limited()).map(|_| self.state.workspaces.get(*workspace_id));
+        let mut money = money.as_deref().map(lock);
         let mut allowances = Vec::new();
-        if let Some(open) = &open {
-            let costs = amounts(&open.counters, cost);
-            let parts = money.allowances.begin_charge(&id, self.time.monotonic(), &costs);
+        if let (Some(open), Some(money)) = (&open, &mut money) {
+            let costs = amounts(&open.counters, *cost);
+            let parts = money.allowances.begin_charge(id, self.time.monotonic(), &costs);
             let parts = parts.map_err(|error| StoreError::Corrupt(error.to_string()))?;
             let borne = parts.iter().filter(|part| part.from_allowance > Usd::ZERO);
             allowances.extend(borne.map(|part| (part.counter, part.from_allowance)));
@@ -37,7 +41,7 @@ impl JournaledLedger {
         for omission in Omission::ALL {
             let Err(UsageJournalError::TooLarge { bytes, max_bytes }) = appended else { break };
             let has_trace = charge.record.trace.is_some();
-            if !omission.apply(&mut charge) {
+            if !omission.apply(charge.to_mut()) {
                 continue;
             }
             if has_trace && charge.record.trace.is_none() {
@@ -51,37 +55,36 @@ impl JournaledLedger {
             Ok(sequence) | Err(UsageJournalError::Retained { sequence, .. }) => Some(*sequence),
             Err(_) => None,
         };
-        if let (Some(sequence), Some(_)) = (sequence, &open) {
-            money.allowances.finish_charge(&id, sequence).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        if let (Some(sequence), Some(money)) = (sequence, &mut money) {
+            money.allowances.finish_charge(id, sequence).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         }
         appended.map_err(|error| match error {
-            UsageJournalError::Sealed => ChargeError::Sealed(Box::new(charge)),
+            UsageJournalError::Sealed => ChargeError::Sealed,
             error => ChargeError::Store(journal_failed(error)),
         })
     }
 
     /// Ends a request for which nothing is charged, if it is open.
     pub(super) fn end_without_charge(&self, id: &DecisionId) {
-        if let Some(open) = self.state.calls.remove(id) {
-            self.append_release(open.hold.payer.workspace_id, id, open.sequence, open.reserved_bytes);
-        }
-    }
-
-    /// Appends the end of a request without a charge.
-    pub(super) fn append_release(&self, workspace: WorkspaceId, id: &DecisionId, sent: u64, reserved_bytes: usize) {
-        let money = self.state.workspaces.get(workspace);
-        let mut money = lock(&money);
-        if money.allowances.begin_charge(id, self.time.monotonic(), &[]).is_err() {
+        let Some(open) = self.state.calls.remove(id) else { return };
+        let money = open.is_limited().then(|| self.state.workspaces.get(open.hold.payer.workspace_id));
+        let mut money = money.as_deref().map(lock);
+        if let Some(money) = &mut money
+            && money.allowances.begin_charge(id, self.time.monotonic(), &[]).is_err()
+        {
             return;
         }
-        let sequence = match self.journal.append_end(EntryKind::Released, &encode_released(id), reserved_bytes) {
+        let sequence = match self.journal.append_end(EntryKind::Released, &encode_released(id), open.reserved_bytes) {
             Ok(sequence) | Err(UsageJournalError::Retained { sequence, .. }) => sequence,
             Err(error) => {
-                tracing::warn!(decision.id = %id, sent, error = &error as &dyn std::error::Error, "release not recorded");
+                let (sent, error): (_, &dyn std::error::Error) = (open.sequence, &error);
+                tracing::warn!(decision.id = %id, sent, error, "release not recorded");
                 return;
             }
         };
-        money.allowances.finish_charge(id, sequence).ok();
+        if let Some(money) = &mut money {
+            money.allowances.finish_charge(id, sequence).ok();
+        }
     }
 
     /// Returns true if the journal is more than half full: the rest is for charges, and traces are left out.

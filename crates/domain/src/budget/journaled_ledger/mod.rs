@@ -77,7 +77,8 @@ impl JournaledLedger {
         self.journal.process()
     }
 
-    /// Holds the amount of a request from allowances. Returns false if they are too small.
+    /// Holds the amount of a request from allowances, which a request without limits needs not. Returns false if they
+    /// are too small.
     fn take(
         &self,
         workspace: WorkspaceId,
@@ -85,6 +86,9 @@ impl JournaledLedger {
         amounts: &[(CounterId, Usd)],
         is_increase: bool,
     ) -> Result<bool, StoreError> {
+        if amounts.is_empty() {
+            return Ok(true);
+        }
         match self.state.take(workspace, id, self.time.monotonic(), amounts, is_increase) {
             Ok(()) => Ok(true),
             Err(HoldError::Short(_)) => Ok(false),
@@ -233,11 +237,9 @@ impl JournaledLedger {
         tracing::debug!(folded = keeper.folded(), "journal closed");
         self.store.end(self.journal.process(), RemainingAllowances::Return).await
     }
-}
 
-#[async_trait]
-impl Ledger for JournaledLedger {
-    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+    /// Holds the amount of a request: [`Ledger::reserve`], whose future is boxed.
+    async fn hold(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
         check_amount(request.amount)?;
         if let Some(open) = self.state.calls.get(&request.id) {
             return Ok(Ok(open.hold));
@@ -258,39 +260,33 @@ impl Ledger for JournaledLedger {
             }
         }
         let reserved_bytes = charge_bytes(attempts.len(), counters.len(), payer.guardrails.len());
-        let entry = SentEntry {
-            id,
-            payer,
-            at,
-            request_id,
-            requested_model,
-            client_address,
-            amount,
-            counters: counters.clone(),
-            attempts,
-        };
+        let entry =
+            SentEntry { id, payer, at, request_id, requested_model, client_address, amount, counters, attempts };
         let appended = self.journal.append_sent(EntryKind::Sent, &entry.encode(), reserved_bytes);
-        let SentEntry { id, payer, .. } = entry;
+        let SentEntry { id, payer, counters, .. } = entry;
         let hold = Hold { id, at, payer, amount };
-        match appended {
-            Ok(sequence) => {
-                let call = OpenCall { hold: hold.clone(), counters, sequence, reserved_bytes };
-                self.state.calls.insert(call);
-                let mut unsent = UnsentCall { ledger: self, id: Some(&hold.id) };
-                self.journal.wait_sendable(sequence).await.map_err(journal_failed)?;
-                unsent.id = None;
-                drop(unsent);
-                Ok(Ok(hold))
-            }
+        let (sequence, sendable) = match appended {
+            Ok(sequence) => (sequence, Ok(())),
+            Err(error @ UsageJournalError::Retained { sequence, .. }) => (sequence, Err(error)),
             Err(error) => {
-                if let UsageJournalError::Retained { sequence, .. } = error {
-                    self.append_release(workspace, &hold.id, sequence, reserved_bytes);
-                } else {
-                    self.state.cancel(workspace, &hold.id);
-                }
-                Err(journal_failed(error))
+                self.state.cancel(workspace, &hold.id);
+                return Err(journal_failed(error));
             }
-        }
+        };
+        self.state.calls.insert(OpenCall { hold: hold.clone(), counters, sequence, reserved_bytes });
+        let mut unsent = UnsentCall { ledger: self, id: Some(&hold.id) };
+        sendable.map_err(journal_failed)?;
+        self.journal.wait_sendable(sequence).await.map_err(journal_failed)?;
+        unsent.id = None;
+        drop(unsent);
+        Ok(Ok(hold))
+    }
+}
+
+#[async_trait]
+impl Ledger for JournaledLedger {
+    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.hold(request).await
     }
 
     async fn increase(
@@ -316,7 +312,7 @@ impl Ledger for JournaledLedger {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, charge: &UsageCharge) -> Result<(), StoreError> {
         let sequence = self.append_charge(charge).map_err(ChargeError::into_store_error)?;
         self.journal.wait_durable(sequence).await.map_err(journal_failed)
     }

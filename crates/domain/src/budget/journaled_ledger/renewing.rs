@@ -229,13 +229,13 @@ impl RenewingLedger {
         Some(now)
     }
 
-    /// Appends a charge to the current journal. A sealed one returns it for the next.
-    fn append_charge(&self, mut charge: UsageCharge) -> Result<(Arc<JournaledLedger>, u64), StoreError> {
+    /// Appends a charge to the current journal, or to the next one if that was sealed.
+    fn append_charge(&self, charge: &UsageCharge) -> Result<(Arc<JournaledLedger>, u64), StoreError> {
         loop {
             let ledger = self.current();
             match ledger.append_charge(charge) {
                 Ok(sequence) => return Ok((ledger, sequence)),
-                Err(ChargeError::Sealed(returned)) if !Arc::ptr_eq(&ledger, &self.current()) => charge = *returned,
+                Err(ChargeError::Sealed) if !Arc::ptr_eq(&ledger, &self.current()) => {}
                 Err(error) => return Err(error.into_store_error()),
             }
         }
@@ -256,10 +256,9 @@ fn append_unsaved(ledger: &JournaledLedger, entries: Vec<JournalEntry>) {
     for entry in entries {
         match Entry::decode(entry.kind, &entry.payload) {
             Ok(Entry::Charged(charged)) => {
-                let id = charged.charge.record.id.clone();
-                if let Err(error) = ledger.append_charge(charged.charge).map_err(ChargeError::into_store_error) {
+                if let Err(error) = ledger.append_charge(&charged.charge).map_err(ChargeError::into_store_error) {
                     let error: &dyn std::error::Error = &error;
-                    tracing::error!(decision.id = %id, error, "charge lost: its journal was sealed");
+                    tracing::error!(decision.id = %charged.charge.record.id, error, "charge lost: its journal was sealed");
                 }
             }
             // A request that was not saved was not sent, and one that was is charged by its bound.
@@ -273,7 +272,7 @@ fn append_unsaved(ledger: &JournaledLedger, entries: Vec<JournalEntry>) {
 impl Ledger for RenewingLedger {
     async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
         let is_limited = request.is_limited;
-        let reserved = self.current().reserve(request).await;
+        let reserved = self.current().hold(request).await;
         if is_limited && reserved.is_err() {
             self.failed_holds.fetch_add(1, Ordering::Relaxed);
         }
@@ -293,7 +292,7 @@ impl Ledger for RenewingLedger {
         ledger.increase(id, more, attempts).await
     }
 
-    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, charge: &UsageCharge) -> Result<(), StoreError> {
         let (ledger, sequence) = self.append_charge(charge)?;
         match ledger.journal.wait_durable(sequence).await {
             Ok(()) => Ok(()),

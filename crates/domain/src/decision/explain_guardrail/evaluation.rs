@@ -75,8 +75,10 @@ impl RequestEvaluator {
             },
         };
         let endpoints = models.iter().flat_map(|model| &model.candidates).map(verdict).collect();
-        let (bounds, unroutable) = match self.planner.plan(&request, Some(policy.as_ref()), is_limited, workspace) {
-            Ok(plan) => (self.hold_planner.costs(&plan.sub_requests), None),
+        let now = self.hold_planner.time.monotonic();
+        let plan = self.planner.plan(&request, Some(policy.as_ref()), is_limited, (workspace, now));
+        let (bounds, unroutable) = match plan {
+            Ok(plan) => (self.hold_planner.costs(&plan.sub_requests, now), None),
             Err(error) => (Vec::new(), deciding_rule(error)?),
         };
         Ok(RequestEvaluation {

@@ -103,14 +103,14 @@ fn management() -> Principal {
 
 async fn read(record: UsageRecord) -> Generation {
     let store = MemoryStore::new();
-    store.ledger().settle(UsageCharge { record, messages: Vec::new() }).await.unwrap();
+    store.ledger().settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
     getting(store.usage()).execute(&management(), &id()).await.unwrap()
 }
 
 #[tokio::test]
 async fn execute_finds_record_for_its_workspace_and_management_keys() {
     let store = MemoryStore::new();
-    store.ledger().settle(UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
+    store.ledger().settle(&UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
     let get = getting(store.usage());
     for caller in [inference(1), management()] {
         assert_eq!(get.execute(&caller, &id()).await.unwrap().record, record());

@@ -1,5 +1,7 @@
 //! Cheaper plans for a request whose preferred plan does not fit into a limit.
 
+use std::time::Duration;
+
 use super::bounds::{Bounds, total};
 use super::plan::SubRequest;
 use crate::money::Usd;
@@ -16,12 +18,16 @@ pub(super) struct AffordablePlans {
 
 impl AffordablePlans {
     /// Begins with the preferred attempts, those of the first candidate of each sub-request.
-    pub(super) fn new(sub_requests: &[SubRequest], preferred: &[AttemptRecord], bounds: &Bounds) -> Self {
+    pub(super) fn new(
+        sub_requests: &[SubRequest],
+        preferred: &[AttemptRecord],
+        (bounds, now): (&Bounds, Duration),
+    ) -> Self {
         let steps = (0..).zip(sub_requests).zip(preferred).map(|((number, part), preferred)| {
             let mut cheaper = vec![(0, preferred.clone())];
             let mut least = cost(preferred);
             for (position, candidate) in part.candidates.iter().enumerate().skip(1) {
-                let bound = bounds.attempt(candidate, number, &part.input);
+                let bound = bounds.attempt(candidate, number, &part.input, now);
                 let amount = cost(&bound);
                 if amount < least {
                     least = amount;

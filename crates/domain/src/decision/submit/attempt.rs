@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
-use super::attempts::{AttemptEnd, AttemptIndex, AttemptLog};
+use super::attempts::{AttemptIndex, AttemptLog};
 use super::call::CallRunner;
 use crate::decision::{ProviderAnswer, ProviderCall};
 use crate::pricing::ReportedUsage;
@@ -79,11 +79,11 @@ impl CallRunner {
             let now = self.time.monotonic();
             let result = match checked {
                 Ok((answers, usage, sent_bytes)) => {
-                    log.end(index, &AttemptEnd::Answered { usage, sent_bytes }, now);
+                    log.end(index, Ok((usage, sent_bytes)), now);
                     Ok(answers)
                 }
                 Err(failure) => {
-                    log.end(index, &AttemptEnd::Failed(&failure), now);
+                    log.end(index, Err(&failure), now);
                     self.failures.log(&candidate, &failure, now);
                     Err(failure)
                 }

@@ -4,7 +4,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bounds::{charge, round_up};
 use super::hold::{HoldPlanner, WaitBudget, unknown_room};
-use super::plan::SubRequest;
 use super::request::{HoldRejection, Request};
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
@@ -24,8 +23,6 @@ pub(super) struct IncreasingHold<'a> {
     request: &'a Request,
     /// The bound of the first attempt of each sub-request that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
-    /// The endpoints of the first attempts, in the order of the sub-requests.
-    first_endpoints: Vec<usize>,
     /// Admits one increase at a time.
     gate: futures_util::lock::Mutex<()>,
 }
@@ -36,48 +33,43 @@ pub(super) struct NextAttempt<'a> {
     pub(super) input: &'a ProviderInput,
     /// The number of its sub-request.
     pub(super) number: u32,
+    /// True for the first candidate of the sub-request.
+    pub(super) is_first: bool,
     /// True for an attempt that the request does not need, such as a hedge: it does not wait for a hold.
     pub(super) is_optional: bool,
 }
 
 impl<'a> AttemptBudget<'a> {
     /// Begins with a hold of `planned`, the first attempt of each sub-request.
-    pub(super) fn of_hold(
-        (hold_planner, request): (&'a HoldPlanner, &'a Request),
-        planned: Vec<AttemptRecord>,
-        sub_requests: &[SubRequest],
-    ) -> Self {
-        let first = |part: &SubRequest| part.candidates.first().map_or(usize::MAX, |first| first.endpoint.index);
-        Self::Increasing(Box::new(IncreasingHold {
-            hold_planner,
-            request,
-            planned: Mutex::new(planned),
-            first_endpoints: sub_requests.iter().map(first).collect(),
-            gate: futures_util::lock::Mutex::default(),
-        }))
+    pub(super) fn of_hold(hold_planner: &'a HoldPlanner, request: &'a Request, planned: Vec<AttemptRecord>) -> Self {
+        let (planned, gate) = (Mutex::new(planned), futures_util::lock::Mutex::default());
+        Self::Increasing(Box::new(IncreasingHold { hold_planner, request, planned, gate }))
     }
 
     /// Increases the hold to cover an attempt, the earlier attempts, which cost `so_far` at most, and the planned ones.
-    /// Waits if other holds cause a rejection. Returns the bound in tokens. The caller must begin the attempt before
-    /// the next await.
+    /// Waits if other holds cause a rejection. Returns the bound in tokens, and true if time may have passed. The caller
+    /// must begin the attempt before the next await.
     pub(super) async fn cover(
         &self,
         next: &NextAttempt<'_>,
         waits: &mut Option<WaitBudget>,
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
-    ) -> Result<u64, HoldRejection> {
+    ) -> Result<(u64, bool), HoldRejection> {
         match self {
             // Without increases, the log needs no bounds.
-            Self::Ceiling => Ok(0),
-            Self::Increasing(own) => own.cover(next, waits, so_far).await,
+            Self::Ceiling => Ok((0, false)),
+            Self::Increasing(own) => match own.held_tokens(next, so_far()) {
+                Some(tokens) => Ok((tokens, false)),
+                None => Ok((own.increase(next, waits, so_far).await?, true)),
+            },
         }
     }
 
     /// Returns the highest cost of an attempt; `None` if the hold covers every attempt.
-    pub(super) fn cost(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> Option<Usd> {
+    pub(super) fn cost(&self, next: &NextAttempt<'_>) -> Option<Usd> {
         match self {
             Self::Ceiling => None,
-            Self::Increasing(own) => Some(round_up(charge(&own.hold_planner.bounds.attempt(candidate, number, input)))),
+            Self::Increasing(own) => Some(round_up(charge(&own.bound(next)))),
         }
     }
 
@@ -90,19 +82,25 @@ impl<'a> AttemptBudget<'a> {
 }
 
 impl IncreasingHold<'_> {
-    async fn cover(
+    /// Returns the bound of a planned attempt that the hold covers. Computing it again would serialize the whole body
+    /// again.
+    fn held_tokens(&self, next: &NextAttempt<'_>, so_far: Option<Charge>) -> Option<u64> {
+        let planned = self.planned();
+        let bound = planned.iter().find(|planned| next.is_first && planned.part == next.number)?;
+        (self.request.lock_hold().amount >= cost_with(so_far, &*planned)).then(|| tokens(bound))
+    }
+
+    async fn increase(
         &self,
         next: &NextAttempt<'_>,
         waits: &mut Option<WaitBudget>,
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
     ) -> Result<u64, HoldRejection> {
-        let known = self.known_bound(next.number, next.candidate);
-        let bound = known.unwrap_or_else(|| self.hold_planner.bounds.attempt(next.candidate, next.number, next.input));
-        let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
+        let bound = self.bound(next);
         loop {
             let held = self.request.lock_hold().amount;
             if held >= self.needed(so_far(), &bound) {
-                return Ok(tokens);
+                return Ok(tokens(&bound));
             }
             let gate = self.gate.lock().await;
             // Another sub-request may have increased the hold meanwhile.
@@ -112,11 +110,7 @@ impl IncreasingHold<'_> {
             let exceeded = match increased {
                 Ok(Ok(())) => continue,
                 Ok(Err(exceeded)) => exceeded,
-                Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "hold increase failed; attempt not made");
-                    return Err(HoldRejection::Store);
-                }
+                Err(error) => return Err(store_rejection(&error)),
             };
             if next.is_optional {
                 return Err(HoldRejection::LimitExceeded);
@@ -124,10 +118,7 @@ impl IncreasingHold<'_> {
             let waits = waits.get_or_insert_with(|| self.hold_planner.wait_budget(self.request));
             if !exceeded.waits_for_others() || !waits.wait(&self.hold_planner.time, &self.request.client).await {
                 if exceeded.waits_for_others() && exceeded.is_uncertain {
-                    let error = unknown_room();
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "hold increase failed; attempt not made");
-                    return Err(HoldRejection::Store);
+                    return Err(store_rejection(&unknown_room()));
                 }
                 self.hold_planner.report_rejection(self.request);
                 return Err(HoldRejection::LimitExceeded);
@@ -135,25 +126,32 @@ impl IncreasingHold<'_> {
         }
     }
 
-    /// Returns the known bound of a planned attempt. Computing it again would serialize the whole body again.
-    fn known_bound(&self, number: u32, candidate: &Candidate) -> Option<AttemptRecord> {
-        let first = self.first_endpoints.get(usize::try_from(number).ok()?)?;
-        let planned = self.planned();
-        let known = planned.iter().find(|planned| planned.part == number)?;
-        let is_same =
-            *first == candidate.endpoint.index && known.model == candidate.model && known.prices == candidate.prices;
-        is_same.then(|| known.clone())
+    fn bound(&self, next: &NextAttempt<'_>) -> AttemptRecord {
+        let HoldPlanner { bounds, time, .. } = self.hold_planner;
+        bounds.attempt(next.candidate, next.number, next.input, time.monotonic())
     }
 
     /// Returns the hold that an attempt needs.
     fn needed(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {
         let planned = self.planned();
-        let others = planned.iter().filter(|planned| planned.part != bound.part);
-        let sum = others.chain([bound]).try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?)));
-        round_up(sum.flatten())
+        cost_with(so_far, planned.iter().filter(|planned| planned.part != bound.part).chain([bound]))
     }
 
     fn planned(&self) -> MutexGuard<'_, Vec<AttemptRecord>> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the cost of earlier attempts, `so_far`, and of further ones.
+fn cost_with<'a>(so_far: Option<Charge>, further: impl IntoIterator<Item = &'a AttemptRecord>) -> Usd {
+    round_up(further.into_iter().try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?))).flatten())
+}
+
+fn store_rejection(error: &(dyn std::error::Error + 'static)) -> HoldRejection {
+    tracing::warn!(error, "hold increase failed; attempt not made");
+    HoldRejection::Store
+}
+
+fn tokens(bound: &AttemptRecord) -> u64 {
+    bound.input_tokens.saturating_add(bound.output_tokens)
 }

@@ -8,19 +8,21 @@ use crate::ids::WorkspaceId;
 use crate::money::Charge;
 use crate::pricing::ReportedUsage;
 use crate::routing::{AttemptFailure, AttemptReport, BoundExcess, Candidate, FailureCause, HealthBoard, Observation};
+use crate::system::TimeSource;
 use crate::usage::{AttemptOutcome, AttemptRecord, UnknownUsage, UsageSource};
 
 /// The log of one call's attempts.
 pub(super) struct AttemptLog<'a> {
-    health: &'a HealthBoard,
-    unknown: UnknownUsage,
-    factor: TokenFactor,
-    workspace: WorkspaceId,
-    began: Duration,
-    entries: Mutex<Vec<Entry>>,
+    pub(super) health: &'a HealthBoard,
+    pub(super) time: &'a TimeSource,
+    pub(super) settings: &'a DecisionSettings,
+    pub(super) workspace: WorkspaceId,
+    /// When the request began, on the monotonic clock.
+    pub(super) began: Duration,
+    pub(super) entries: Mutex<Vec<Entry>>,
 }
 
-struct Entry {
+pub(super) struct Entry {
     record: AttemptRecord,
     /// The sent bytes, and the tokens that the provider may add to them.
     sent: SentBytes,
@@ -81,23 +83,10 @@ pub(super) fn new_record(candidate: &Candidate, number: u32, began: Duration) ->
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttemptIndex(usize);
 
-/// How an attempt ended.
-pub(super) enum AttemptEnd<'a> {
-    Answered { usage: Option<ReportedUsage>, sent_bytes: u64 },
-    Failed(&'a AttemptFailure),
-}
+/// How an attempt ended: with an answer, its usage and the sent bytes, or with a failure.
+pub(super) type AttemptEnd<'a> = Result<(Option<ReportedUsage>, u64), &'a AttemptFailure>;
 
-impl<'a> AttemptLog<'a> {
-    pub(super) fn new(
-        health: &'a HealthBoard,
-        settings: &DecisionSettings,
-        workspace: WorkspaceId,
-        began: Duration,
-    ) -> Self {
-        let (unknown, factor) = (settings.unknown_usage, settings.max_tokens_per_byte);
-        Self { health, unknown, factor, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) }
-    }
-
+impl AttemptLog<'_> {
     /// Adds an attempt that begins. `sent` counts its bytes; it may use `bound` tokens.
     pub(super) fn begin(
         &self,
@@ -122,25 +111,22 @@ impl<'a> AttemptLog<'a> {
 
     /// Ends an attempt. A sent attempt without reported usage is `unknown`: it may be billed up to its bound. An error
     /// status is not billed.
-    pub(super) fn end(&self, index: AttemptIndex, end: &AttemptEnd<'_>, now: Duration) {
+    pub(super) fn end(&self, index: AttemptIndex, end: AttemptEnd<'_>, now: Duration) {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(index.0) else { return };
         let latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
         let record = &mut entry.record;
         record.latency = latency;
-        let sent_bytes = match end {
-            AttemptEnd::Answered { sent_bytes, .. } => *sent_bytes,
-            AttemptEnd::Failed(failure) => failure.sent_bytes,
-        };
+        let sent_bytes = end.map_or_else(|failure| failure.sent_bytes, |(_, sent_bytes)| sent_bytes);
         let (usage, unknown, observation) = match end {
-            AttemptEnd::Answered { usage, sent_bytes } => {
+            Ok((usage, sent_bytes)) => {
                 record.outcome = AttemptOutcome::Completed;
                 let tokens = usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
                 // The provider answered, so the bound is charged regardless of the setting for unreported usage.
-                let bound = usage.is_none().then_some(*sent_bytes);
-                (*usage, bound, Observation::Succeeded { latency, tokens })
+                let bound = usage.is_none().then_some(sent_bytes);
+                (usage, bound, Observation::Succeeded { latency, tokens })
             }
-            AttemptEnd::Failed(failure) => {
+            Err(failure) => {
                 record.outcome = failure.kind.outcome();
                 entry.cause = failure.cause;
                 record.upstream_status = failure.upstream_status;
@@ -148,8 +134,8 @@ impl<'a> AttemptLog<'a> {
                 let usage = failure.usage.filter(|usage| record.prices.can_charge(*usage));
                 let has_error_status = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
                 let unknown = usage.is_none() && failure.sent_bytes > 0 && !has_error_status;
-                let charged = unknown && self.unknown == UnknownUsage::Bound;
-                (usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
+                let charged = unknown && self.settings.unknown_usage == UnknownUsage::Bound;
+                (usage, charged.then_some(failure.sent_bytes), Observation::from(failure))
             }
         };
         if let Some(usage) = usage {
@@ -162,7 +148,7 @@ impl<'a> AttemptLog<'a> {
                 self.compare_with_bound(entry, sent_bytes, usage, now);
             }
         } else if let Some(sent) = unknown {
-            entry.charge_bound(self.factor, sent);
+            entry.charge_bound(self.settings.max_tokens_per_byte, sent);
         }
         if std::mem::take(&mut entry.is_running) {
             let began = self.began.saturating_add(entry.record.began);
@@ -173,7 +159,7 @@ impl<'a> AttemptLog<'a> {
 
     /// Raises the bound of an endpoint whose count exceeds it. Logs the first raise: the operator should configure it.
     fn compare_with_bound(&self, entry: &Entry, sent_bytes: u64, usage: ReportedUsage, now: Duration) {
-        let bound = bound_tokens(self.factor, sent_bytes, entry.overhead);
+        let bound = bound_tokens(self.settings.max_tokens_per_byte, sent_bytes, entry.overhead);
         let counted = usage.input_tokens.saturating_add(usage.output_tokens);
         if let Some(BoundExcess { ratio_milli, .. }) = self.health.count_tokens(entry.endpoint, bound, counted, now) {
             tracing::warn!(
@@ -188,29 +174,29 @@ impl<'a> AttemptLog<'a> {
     }
 
     /// Ends a hedged attempt that lost.
-    pub(super) fn lose(&self, index: AttemptIndex, now: Duration) {
+    pub(super) fn lose(&self, index: AttemptIndex) {
         if let Some(entry) = self.entries().get_mut(index.0) {
             entry.record.outcome = AttemptOutcome::HedgeLost;
-            self.give_up(entry, now);
+            self.give_up(entry);
         }
     }
 
-    fn give_up(&self, entry: &mut Entry, now: Duration) {
+    fn give_up(&self, entry: &mut Entry) {
         if !std::mem::take(&mut entry.is_running) {
             return;
         }
-        entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
+        entry.record.latency = self.time.monotonic().saturating_sub(self.began).saturating_sub(entry.record.began);
         let sent = entry.sent.get();
-        if self.unknown == UnknownUsage::Bound && sent > 0 {
-            entry.charge_bound(self.factor, sent);
+        if self.settings.unknown_usage == UnknownUsage::Bound && sent > 0 {
+            entry.charge_bound(self.settings.max_tokens_per_byte, sent);
         }
     }
 
     /// Ends the running attempts, and returns all with the causes of their failures.
-    pub(super) fn close(self, now: Duration) -> (Arc<[AttemptRecord]>, Box<[Option<FailureCause>]>) {
+    pub(super) fn close(self) -> (Arc<[AttemptRecord]>, Box<[Option<FailureCause>]>) {
         let mut entries = std::mem::take(&mut *self.entries());
         for entry in &mut entries {
-            self.give_up(entry, now);
+            self.give_up(entry);
         }
         let causes = entries.iter().map(|entry| entry.cause).collect();
         (entries.into_iter().map(|entry| entry.record).collect(), causes)

@@ -9,24 +9,28 @@ use crate::decision::{DecisionProvider, TokenFactor};
 use crate::money::{Charge, Usd};
 use crate::question::ProviderInput;
 use crate::routing::{Candidate, HealthBoard};
-use crate::system::Clock;
 use crate::usage::{AttemptRecord, UsageSource};
 
 /// Bounds attempts by the bytes that they send, and by how far the endpoint exceeded such bounds before.
 pub(super) struct Bounds {
     pub(super) provider: Arc<dyn DecisionProvider>,
     pub(super) health: Arc<HealthBoard>,
-    pub(super) clock: Arc<dyn Clock>,
     pub(super) max_tokens_per_byte: TokenFactor,
 }
 
 impl Bounds {
-    /// Returns the record of an attempt with its highest cost.
-    pub(super) fn attempt(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> AttemptRecord {
+    /// Returns the record of an attempt with its highest cost. `now` is on the monotonic clock.
+    pub(super) fn attempt(
+        &self,
+        candidate: &Candidate,
+        number: u32,
+        input: &ProviderInput,
+        now: Duration,
+    ) -> AttemptRecord {
         let endpoint = &candidate.endpoint;
         let bytes = self.provider.outbound_bytes(endpoint, input);
         let configured = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
-        let excess = self.health.bound_excess(endpoint.index, self.clock.monotonic());
+        let excess = self.health.bound_excess(endpoint.index, now);
         let tokens = excess.map_or(configured, |excess| excess.raise(configured));
         let (input_tokens, output_tokens) = candidate.prices.dearest(tokens);
         let record = new_record(candidate, number, Duration::ZERO);
@@ -34,19 +38,19 @@ impl Bounds {
     }
 
     /// Returns the bound of the first attempt of each sub-request.
-    pub(super) fn first_attempts(&self, sub_requests: &[SubRequest]) -> Vec<AttemptRecord> {
+    pub(super) fn first_attempts(&self, sub_requests: &[SubRequest], now: Duration) -> Vec<AttemptRecord> {
         let firsts =
             (0..).zip(sub_requests).filter_map(|(number, part)| Some((number, part, part.candidates.first()?)));
-        firsts.map(|(number, part, first)| self.attempt(first, number, &part.input)).collect()
+        firsts.map(|(number, part, first)| self.attempt(first, number, &part.input, now)).collect()
     }
 
     /// Returns the bound of every attempt that the plan allows: fallbacks, hedges, and the smaller sub-requests that
     /// replace one that failed.
-    pub(super) fn all_attempts(&self, sub_requests: &[SubRequest]) -> Vec<AttemptRecord> {
+    pub(super) fn all_attempts(&self, sub_requests: &[SubRequest], now: Duration) -> Vec<AttemptRecord> {
         let mut all = Vec::new();
         for (number, part) in (0..).zip(sub_requests) {
-            all.extend(part.candidates.iter().map(|candidate| self.attempt(candidate, number, &part.input)));
-            all.extend(part.smaller(&[]).iter().flat_map(|smaller| self.all_attempts(smaller)));
+            all.extend(part.candidates.iter().map(|candidate| self.attempt(candidate, number, &part.input, now)));
+            all.extend(part.smaller(&[]).iter().flat_map(|smaller| self.all_attempts(smaller, now)));
         }
         all
     }

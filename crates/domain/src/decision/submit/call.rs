@@ -2,7 +2,7 @@
 //! concurrently.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,10 +14,11 @@ use super::attempt_budget::AttemptBudget;
 use super::attempts::AttemptLog;
 use super::call_key::CallKey;
 use super::failure_log::FailureLog;
-use super::held_plan::{Coverage, HeldPlan};
+use super::held_plan::Coverage;
 use super::outcome::{CallOutcome, CostShare, SubRequestOutcome};
 use super::plan::{MAX_SUB_REQUESTS, SubRequest};
 use super::request::Request;
+use super::route::RoutePlan;
 use super::shared_call::{Participants, SingleFlight};
 use crate::decision::{ClientConnection, DecisionProvider, DecisionSettings, SingleFlightMode};
 use crate::ids::WorkspaceId;
@@ -54,9 +55,6 @@ pub(super) struct CallContext<'a> {
     pub(super) log: &'a AttemptLog<'a>,
     pub(super) budget: &'a AttemptBudget<'a>,
     pub(super) client: &'a Arc<dyn ClientConnection>,
-    pub(super) workspace: WorkspaceId,
-    /// When the request began, on the monotonic clock.
-    pub(super) began: Duration,
 }
 
 /// An ended call, and the request's share of its cost.
@@ -70,10 +68,10 @@ type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
 
 impl SharedCalls {
     /// Makes the call of a held plan. A request that holds the ceiling shares the call with identical ones.
-    pub(super) async fn call(&self, request: &Request, HeldPlan { plan, coverage }: HeldPlan<'_>) -> EndedCall {
-        let (workspace, client) = (request.payer.workspace_id, Arc::clone(&request.client));
-        let (is_partial, began) = (request.filtered.body.partial, request.arrival.began);
-        let call = Call { sub_requests: plan.sub_requests, is_partial, workspace, began };
+    pub(super) async fn call(&self, request: &Request, plan: &mut RoutePlan, coverage: &Coverage<'_>) -> EndedCall {
+        let (workspace, client) = (request.payer.workspace_id, &request.client);
+        let (is_partial, began) = (request.body.partial, request.began);
+        let call = Call { sub_requests: std::mem::take(&mut plan.sub_requests), is_partial, workspace, began };
         match coverage {
             Coverage::FirstAttempts(budget) => {
                 let outcome = self.runner.run(call, client, budget).await;
@@ -81,8 +79,8 @@ impl SharedCalls {
             }
             Coverage::AllAttempts { amount, mode } => {
                 let route = (&plan.model, plan.prices_differ);
-                let key = CallKey::new(workspace, request.filtered.policy(), route, amount, &request.filtered.body);
-                self.share(key, mode, call, client).await
+                let key = CallKey::new(workspace, request.filtered.policy(), route, *amount, &request.body);
+                self.share(key, *mode, call, Arc::clone(client)).await
             }
         }
     }
@@ -96,7 +94,8 @@ impl SharedCalls {
     ) -> EndedCall {
         let (runner, first) = (Arc::clone(&self.runner), Arc::clone(&client));
         let run = move |participants| async move {
-            runner.run(call, Arc::new(SharedClient { participants, first }), AttemptBudget::Ceiling).await
+            let client: Arc<dyn ClientConnection> = Arc::new(SharedClient { participants, first });
+            runner.run(call, &client, &AttemptBudget::Ceiling).await
         };
         let result = self.in_flight.join(key, client.disconnected(), run).await;
         let share = match mode {
@@ -110,10 +109,11 @@ impl SharedCalls {
 impl CallRunner {
     /// Runs the sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with
     /// lower limits. Without such endpoints it ends the others, unless the client accepts partial answers.
-    async fn run(&self, call: Call, client: Arc<dyn ClientConnection>, budget: AttemptBudget<'_>) -> CallOutcome {
+    async fn run(&self, call: Call, client: &Arc<dyn ClientConnection>, budget: &AttemptBudget<'_>) -> CallOutcome {
         let Call { sub_requests, is_partial, workspace, began } = call;
-        let log = AttemptLog::new(&self.health, &self.settings, workspace, began);
-        let context = CallContext { log: &log, budget: &budget, client: &client, workspace, began };
+        let Self { health, time, settings, .. } = self;
+        let log = AttemptLog { health, time, settings, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) };
+        let context = CallContext { log: &log, budget, client };
         let max_running = self.settings.max_concurrent_subrequests.max(1);
         let mut planned = sub_requests.len();
         let mut waiting: VecDeque<(u32, SubRequest)> = (0..).zip(sub_requests).collect();
@@ -157,7 +157,7 @@ impl CallRunner {
         }
         drop(running);
         outcomes.sort_by_key(|(number, _)| *number);
-        let (attempts, causes) = log.close(self.time.monotonic());
+        let (attempts, causes) = log.close();
         CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts, causes }
     }
 

@@ -36,14 +36,14 @@ pub(in crate::decision) struct InputFilter {
 }
 
 impl InputFilter {
-    /// Filters a request of a key. Stops waiting if the client disconnects or the deadline passes.
+    /// Filters a request of a key in place. Stops waiting if the client disconnects or the deadline passes.
     ///
     /// # Errors
     /// A filter blocks the request, the filters did not finish, or the guardrails could not be read.
     pub(super) async fn apply(
         &self,
         key: &InferenceKey,
-        mut body: DecisionRequest,
+        body: &mut DecisionRequest,
         client: &Arc<dyn ClientConnection>,
         began: Duration,
     ) -> Result<FilteredRequest, SubmitDecisionError> {
@@ -58,7 +58,7 @@ impl InputFilter {
         let labels =
             RequestLabels { session_id: body.session_id.take(), trace: body.trace.take(), user: body.user.take() };
         let redacted_labels = self.redact(policy.as_ref(), workspace_id, &labels, began).await;
-        Ok(FilteredRequest { policy, body, original, aliases, findings, labels, redacted_labels })
+        Ok(FilteredRequest { policy, original, aliases, findings, labels, redacted_labels })
     }
 
     async fn filter(

@@ -1,5 +1,7 @@
 //! The money of a plan, decided once: the bounds of its attempts, a cheaper plan if they exceed a limit, and the hold.
 
+use std::time::Duration;
+
 use super::affordable::AffordablePlans;
 use super::attempt_budget::AttemptBudget;
 use super::bounds::total;
@@ -12,12 +14,6 @@ use crate::decision::{SingleFlightMode, SubmitDecisionError};
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
-/// A plan whose money is held.
-pub(super) struct HeldPlan<'a> {
-    pub(super) plan: RoutePlan,
-    pub(super) coverage: Coverage<'a>,
-}
-
 /// The attempts of a plan that the hold covers.
 pub(super) enum Coverage<'a> {
     /// The bounds of all attempts that the plan allows: the request may share a call.
@@ -27,7 +23,7 @@ pub(super) enum Coverage<'a> {
 }
 
 impl HoldPlanner {
-    /// Holds the money of a plan. A request that may share a call holds the ceiling of the call if it can. Any other
+    /// Holds the money of a plan, whose candidates it may reorder. A request that may share a call holds the ceiling of the call if it can. Any other
     /// holds the bounds of its first attempts.
     ///
     /// # Errors
@@ -35,24 +31,25 @@ impl HoldPlanner {
     pub(super) async fn hold_plan<'a>(
         &'a self,
         request: &'a Request,
-        mut plan: RoutePlan,
-    ) -> Result<HeldPlan<'a>, SubmitDecisionError> {
+        plan: &mut RoutePlan,
+        now: Duration,
+    ) -> Result<Coverage<'a>, SubmitDecisionError> {
         let mode = self.settings.options(&plan.model).single_flight;
         if mode != SingleFlightMode::Off {
-            let attempts = self.bounds.all_attempts(&plan.sub_requests);
+            let attempts = self.bounds.all_attempts(&plan.sub_requests, now);
             let amount = total(&attempts);
             if self.increase_to(request, amount, &attempts).await?.is_ok() {
-                return Ok(HeldPlan { plan, coverage: Coverage::AllAttempts { amount, mode } });
+                return Ok(Coverage::AllAttempts { amount, mode });
             }
         }
-        let planned = self.hold_first_attempts(request, &mut plan.sub_requests).await?;
-        let budget = AttemptBudget::of_hold((self, request), planned, &plan.sub_requests);
-        Ok(HeldPlan { plan, coverage: Coverage::FirstAttempts(budget) })
+        let planned = self.hold_first_attempts(request, &mut plan.sub_requests, now).await?;
+        Ok(Coverage::FirstAttempts(AttemptBudget::of_hold(self, request, planned)))
     }
 
     /// Returns the cost of each plan, from the preferred one to the cheapest.
-    pub(in crate::decision) fn costs(&self, sub_requests: &[SubRequest]) -> Vec<Usd> {
-        AffordablePlans::new(sub_requests, &self.bounds.first_attempts(sub_requests), &self.bounds).totals()
+    pub(in crate::decision) fn costs(&self, sub_requests: &[SubRequest], now: Duration) -> Vec<Usd> {
+        let preferred = self.bounds.first_attempts(sub_requests, now);
+        AffordablePlans::new(sub_requests, &preferred, (&self.bounds, now)).totals()
     }
 
     /// Holds the bounds of the first attempts. If they exceed a limit, holds those of a cheaper plan and moves its
@@ -61,11 +58,12 @@ impl HoldPlanner {
         &self,
         request: &Request,
         sub_requests: &mut [SubRequest],
+        now: Duration,
     ) -> Result<Vec<AttemptRecord>, SubmitDecisionError> {
-        let preferred = self.bounds.first_attempts(sub_requests);
+        let preferred = self.bounds.first_attempts(sub_requests, now);
         let hold = async |attempts: &[AttemptRecord]| self.increase_to(request, total(attempts), attempts).await;
         let Err(mut rejected) = hold(&preferred).await? else { return Ok(preferred) };
-        let mut plans = AffordablePlans::new(sub_requests, &preferred, &self.bounds);
+        let mut plans = AffordablePlans::new(sub_requests, &preferred, (&self.bounds, now));
         let mut waits = self.wait_budget(request);
         loop {
             let mut last = rejected;

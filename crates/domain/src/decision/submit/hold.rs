@@ -52,7 +52,7 @@ pub(super) fn unknown_room() -> StoreError {
 pub(in crate::decision) struct HoldPlanner {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) metrics: Arc<dyn Metrics>,
-    pub(super) time: TimeSource,
+    pub(in crate::decision) time: TimeSource,
     pub(super) settings: Arc<DecisionSettings>,
     pub(super) bounds: Bounds,
 }
@@ -77,7 +77,9 @@ impl HoldPlanner {
             hold.amount = hold.amount.max(amount);
             return Ok(Ok(()));
         }
-        let began = self.time.monotonic();
+        // The latency of the ledger counts for limited requests only.
+        let now = || if request.is_limited { self.time.monotonic() } else { Duration::ZERO };
+        let began = now();
         let granted = if is_first {
             let (amount, attempts) = if is_out_of_range { (Usd::ZERO, &[][..]) } else { (amount, attempts) };
             self.ledger.reserve(request.hold_request(amount, attempts)).await?.map(|hold| Some(hold.at))
@@ -85,7 +87,7 @@ impl HoldPlanner {
             let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
             self.ledger.increase(&request.id, more, &attempts).await?.map(|()| None)
         };
-        let took = self.time.monotonic().saturating_sub(began);
+        let took = now().saturating_sub(began);
         if granted.is_ok() && request.is_limited {
             self.metrics.record_hold(None, took);
         }
@@ -147,7 +149,7 @@ impl HoldPlanner {
 
     /// Returns the wait budget of one attempt, within the request's deadline.
     pub(super) fn wait_budget(&self, request: &Request) -> WaitBudget {
-        let left = self.time.time_left(request.arrival.began, self.settings.deadline);
+        let left = self.time.time_left(request.began, self.settings.deadline);
         WaitBudget::new(left.min(self.settings.budget_wait))
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | `filter` | the client's request and its key | `FilteredRequest`; planned, it is a `Request`, which the settlement consumes |
+//! | `filter` | the client's request and its key | `FilteredRequest`; planned, it is a `Request`, which all further steps borrow |
 //! | `route`, `resolve`, `plan` | the request | `RoutePlan`: sub-requests, each with its candidates in order |
-//! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `HeldPlan`: the bound, then the cheaper plan if a limit requires it, then the hold |
-//! | `call`, `shared_call` | the held plan | `EndedCall`: the outcome and the share of its cost |
+//! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `Coverage`: the bound, then the cheaper plan if a limit requires it, then the hold |
+//! | `call`, `shared_call` | the plan and its coverage | `EndedCall`: the outcome and the share of its cost |
 //! | `sub_request`, `attempt`, `attempt_budget` | a sub-request | attempts, each covered by the hold, and `SubRequestOutcome` |
 //! | `outcome` | the call's outcome | answers or a failure; `RequestCost` |
 //! | `settle` | the request, answers, cost | the record and its charge, and only then `Decision` |
@@ -40,7 +40,7 @@ use self::filter::InputFilter;
 use self::hold::HoldPlanner;
 use self::record_quota::RecordQuota;
 pub use self::record_quota::RecordQuotaStatus;
-use self::request::{Arrival, Request};
+use self::request::Request;
 use self::route::RoutePlanner;
 use self::settle::Settlement;
 use self::shared_call::SingleFlight;
@@ -130,13 +130,12 @@ impl SubmitDecision {
         let FilterPorts { policies, workers } = guardrails;
         let UsagePorts { ledger, records, ids, metrics, broadcaster } = usage;
         let settings = Arc::new(settings);
-        let (deadline, clock) = (settings.deadline, || Arc::clone(&time.clock));
+        let deadline = settings.deadline;
         let record_quota = Arc::new(RecordQuota::new(records, time.clone(), settings.max_record_bytes_per_day));
         let max_retry_after = health.policy().max_backoff;
         let bounds = Bounds {
             provider: Arc::clone(&provider),
             health: Arc::clone(&health),
-            clock: clock(),
             max_tokens_per_byte: settings.max_tokens_per_byte,
         };
         let runner = CallRunner {
@@ -146,8 +145,7 @@ impl SubmitDecision {
             settings: Arc::clone(&settings),
             failures: FailureLog::default(),
         };
-        let planner =
-            RoutePlanner { catalogue, endpoints, health, random, clock: clock(), settings: Arc::clone(&settings) };
+        let planner = RoutePlanner { catalogue, endpoints, health, random, settings: Arc::clone(&settings) };
         let filter = InputFilter {
             policies,
             workers,
@@ -193,22 +191,24 @@ impl SubmitDecision {
         &self,
         key: &InferenceKey,
         origin: RequestOrigin,
-        body: DecisionRequest,
+        mut body: DecisionRequest,
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
         let time = &self.hold_planner.time;
-        let arrival = Arrival { at: time.now(), began: origin.began.unwrap_or_else(|| time.monotonic()) };
-        let filtered = self.filter.apply(key, body, &client, arrival.began).await?;
+        let (arrived_at, began) = (time.now(), origin.began.unwrap_or_else(|| time.monotonic()));
+        let filtered = self.filter.apply(key, &mut body, &client, began).await?;
+        // The plan and its hold share one reading of the clock.
+        let now = time.monotonic();
         let (payer, is_limited) = filtered.payer(key);
         let workspace = payer.workspace_id;
-        let mut plan = self.planner.plan(&filtered.body, filtered.policy(), is_limited, workspace)?;
-        self.settlement.record_quota.check(workspace).await?;
+        let mut plan = self.planner.plan(&body, filtered.policy(), is_limited, (workspace, now))?;
+        self.settlement.record_quota.check(workspace, (arrived_at, now)).await?;
         let (id, hold) = (self.ids.decision_id(), Mutex::default());
-        let request = Request { id, origin, arrival, client, payer, is_limited, filtered, hold };
-        let funnel = std::mem::take(&mut plan.funnel);
-        let held_plan = self.hold_planner.hold_plan(&request, plan).await?;
-        let call = self.calls.call(&request, held_plan).await;
-        self.settlement.settle(request, call, funnel).await
+        let mut request = Request { id, origin, arrived_at, began, client, payer, is_limited, body, filtered, hold };
+        let coverage = self.hold_planner.hold_plan(&request, &mut plan, now).await?;
+        let call = self.calls.call(&request, &mut plan, &coverage).await;
+        drop(coverage);
+        self.settlement.settle(&mut request, call, plan.funnel).await
     }
 }
 

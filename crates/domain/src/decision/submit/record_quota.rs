@@ -59,9 +59,13 @@ impl RecordQuota {
 
     /// Rejects a request of a workspace whose records reached today's limit. If the store does not answer, the cached
     /// volume counts: the record of the request must be stored before its answer anyway.
-    pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
+    /// `now` and `elapsed` are on the wall clock and on the monotonic one.
+    pub(super) async fn check(
+        &self,
+        workspace: WorkspaceId,
+        (now, elapsed): (DateTime<Utc>, Duration),
+    ) -> Result<(), RecordQuotaExceeded> {
         let Some(limit) = self.limit else { return Ok(()) };
-        let (now, elapsed) = (self.time.now(), self.time.monotonic());
         let day = ResetInterval::Daily.start_of(now);
         if let Some(may_time_out) = self.begin_read(workspace, day, elapsed) {
             let read = self.records.recorded_bytes(workspace);

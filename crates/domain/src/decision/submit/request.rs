@@ -15,19 +15,9 @@ use crate::money::Usd;
 use crate::question::ProviderInput;
 use crate::usage::{AttemptRecord, Finding, RequestLabels};
 
-/// The arrival time of a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
-    pub(super) at: DateTime<Utc>,
-    /// The begin of its deadline, on the monotonic clock.
-    pub(super) began: Duration,
-}
-
-/// A request after content filters.
+/// The policy of a request, and what its content filters found and replaced.
 pub(super) struct FilteredRequest {
     pub(super) policy: Option<Arc<Policy>>,
-    /// The request with the filtered input, which is sent.
-    pub(super) body: DecisionRequest,
     /// The original input.
     pub(super) original: Arc<ProviderInput>,
     /// The names of questions and options that were replaced.
@@ -40,16 +30,20 @@ pub(super) struct FilteredRequest {
     pub(super) redacted_labels: Option<RequestLabels>,
 }
 
-/// A planned request, which has an id. The hold and the call borrow it; the settlement consumes it.
+/// A planned request, which has an id. The hold, the call and the settlement borrow it.
 pub(super) struct Request {
     pub(super) id: DecisionId,
     pub(super) origin: RequestOrigin,
-    pub(super) arrival: Arrival,
+    pub(super) arrived_at: DateTime<Utc>,
+    /// The begin of its deadline, on the monotonic clock.
+    pub(super) began: Duration,
     /// The client that waits for the answer.
     pub(super) client: Arc<dyn ClientConnection>,
     pub(super) payer: Payer,
     /// True if a limit applies.
     pub(super) is_limited: bool,
+    /// The request with the filtered input, which is sent.
+    pub(super) body: DecisionRequest,
     pub(super) filtered: FilteredRequest,
     pub(super) hold: Mutex<RequestHold>,
 }
@@ -99,7 +93,7 @@ impl Request {
             amount,
             is_limited: self.is_limited,
             request_id: self.origin.request_id.clone(),
-            requested_model: self.filtered.body.model.clone(),
+            requested_model: self.body.model.clone(),
             client_address: self.origin.client_address,
             attempts: attempts.into(),
         }

@@ -1,6 +1,7 @@
 //! Plans a request: chooses endpoints and assigns questions. Sends nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::plan::{Precedence, SubRequest, plan};
 use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_models};
@@ -13,7 +14,7 @@ use crate::routing::{
     EndpointDirectory, HealthBoard, NoCandidates, RoutingFunnel, RoutingPreferences, SelectedCandidates, Selection,
     UnknownProvider,
 };
-use crate::system::{Clock, Randomness};
+use crate::system::Randomness;
 
 /// Plans requests.
 pub(in crate::decision) struct RoutePlanner {
@@ -21,7 +22,6 @@ pub(in crate::decision) struct RoutePlanner {
     pub(super) endpoints: Arc<EndpointDirectory>,
     pub(super) health: Arc<HealthBoard>,
     pub(super) random: Arc<dyn Randomness>,
-    pub(super) clock: Arc<dyn Clock>,
     pub(in crate::decision) settings: Arc<DecisionSettings>,
 }
 
@@ -48,7 +48,8 @@ impl RoutePlanner {
         resolve_models(snapshot, &self.endpoints, request)
     }
 
-    /// Resolves the models, chooses endpoints that the policy permits, and plans the sub-requests.
+    /// Resolves the models, chooses endpoints that the policy permits, and plans the sub-requests. `now` is on the
+    /// monotonic clock.
     ///
     /// # Errors
     /// The reason why no endpoint is left.
@@ -57,7 +58,7 @@ impl RoutePlanner {
         request: &DecisionRequest,
         policy: Option<&Policy>,
         is_limited: bool,
-        workspace: WorkspaceId,
+        (workspace, now): (WorkspaceId, Duration),
     ) -> Result<RoutePlan, SubmitDecisionError> {
         let snapshot = self.catalogue.snapshot();
         let mut models = self.resolve(&snapshot, request)?;
@@ -74,7 +75,7 @@ impl RoutePlanner {
             health: &self.health,
             workspace,
             random: &*self.random,
-            now: self.clock.monotonic(),
+            now,
         };
         let is_sorted = request.preferences.sort.is_some() || models[0].sort.is_some();
         let precedence = Precedence {

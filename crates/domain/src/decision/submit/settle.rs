@@ -32,31 +32,31 @@ impl Settlement {
     /// The failure of the call, or of the charge.
     pub(super) async fn settle(
         &self,
-        mut request: Request,
+        request: &mut Request,
         EndedCall { mut outcome, share }: EndedCall,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let (answers, mut served) = match merge(&request.filtered.body, &mut outcome) {
+        let (answers, mut served) = match merge(&request.body, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
             Err(Some(failed)) => return Box::pin(self.settle_failure(request, &outcome, &cost, *failed, funnel)).await,
             Err(None) => {
                 if outcome.attempts.is_empty() {
-                    self.hold_planner.release(&request).await;
+                    self.hold_planner.release(request).await;
                 }
                 return Err(SubmitDecisionError::Defect("a request ended without an answer and without a failure"));
             }
         };
-        let record = self.record(&mut request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
+        let record = self.record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
-        self.charge(&request, record, Some(answers.json())).await?;
-        let answers = request.filtered.aliases.restore(answers, &request.filtered.original);
+        self.charge(request, record, Some(answers.json())).await?;
+        let filtered = &mut request.filtered;
         Ok(Decision {
-            id: request.id,
-            provider_input: request.filtered.original,
-            answers,
+            id: request.id.clone(),
+            answers: filtered.aliases.restore(answers, &filtered.original),
+            provider_input: Arc::clone(&filtered.original),
             model: served.model,
             provider: served.names,
             input_tokens: cost.input_tokens,
@@ -65,34 +65,34 @@ impl Settlement {
             cost: cost.amount,
             attempts: Arc::clone(&outcome.attempts),
             funnel,
-            findings: request.filtered.findings,
+            findings: std::mem::take(&mut filtered.findings),
         })
     }
 
     async fn settle_failure(
         &self,
-        mut request: Request,
+        request: &mut Request,
         call: &CallOutcome,
         cost: &RequestCost,
         failed: Failure,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
-        let rejection = failed.rejection.and_then(|rejection| rejection_error(&request, rejection));
+        let rejection = failed.rejection.and_then(|rejection| rejection_error(request, rejection));
         if call.attempts.is_empty() {
             // Without an attempt there is no record.
-            self.hold_planner.release(&request).await;
+            self.hold_planner.release(request).await;
             return Err(rejection.unwrap_or_else(|| not_tried(request, failed, funnel)));
         }
         let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
         let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let mut served = Served::by_one(&failed.candidate);
-        let record = self.record(&mut request, call, cost, (&mut served, outcome));
-        self.charge(&request, record, None).await?;
+        let record = self.record(request, call, cost, (&mut served, outcome));
+        self.charge(request, record, None).await?;
         if let Some(error) = rejection.filter(|_| failed.is_rejected_hold()) {
             return Err(error);
         }
         Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
-            id: request.id,
+            id: request.id.clone(),
             kind: failed.kind,
             provider_name: served.names,
             attempts: Arc::clone(&call.attempts),
@@ -103,7 +103,7 @@ impl Settlement {
             retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
             last: failed.last,
             funnel,
-            findings: request.filtered.findings,
+            findings: std::mem::take(&mut request.filtered.findings),
         })))
     }
 
@@ -116,13 +116,15 @@ impl Settlement {
     ) -> Result<(), SubmitDecisionError> {
         let HoldPlanner { ledger, metrics, .. } = &*self.hold_planner;
         let exchange = TraceContent {
-            provider_input: &request.filtered.body.provider_input,
+            provider_input: &request.body.provider_input,
             answers,
             redacted_labels: request.filtered.redacted_labels.as_ref(),
         };
         let messages = self.broadcaster.messages(&record, &exchange);
-        ledger.settle(UsageCharge { record: record.clone(), messages }).await?;
-        self.record_quota.add(&record);
+        let charge = UsageCharge { record, messages };
+        ledger.settle(&charge).await?;
+        let UsageCharge { record, .. } = &charge;
+        self.record_quota.add(record);
         let held = request.lock_hold().amount;
         if request.is_limited && record.cost > held {
             tracing::warn!(
@@ -133,7 +135,7 @@ impl Settlement {
             );
             metrics.record_hold_exceeded();
         }
-        metrics.record_charge(&record);
+        metrics.record_charge(record);
         Ok(())
     }
 
@@ -151,7 +153,7 @@ impl Settlement {
             workspace_id: request.payer.workspace_id,
             api_key: request.payer.api_key,
             request_id: request.origin.request_id.clone(),
-            requested_model: request.filtered.body.model.clone(),
+            requested_model: request.body.model.clone(),
             model: served.model.clone(),
             provider: std::mem::take(&mut served.slugs),
             outcome,
@@ -164,13 +166,13 @@ impl Settlement {
             attempts: Arc::clone(&call.attempts),
             guardrails: request.payer.guardrails.clone(),
             findings: request.filtered.findings.clone(),
-            charged_at: held_at.unwrap_or(request.arrival.at),
+            charged_at: held_at.unwrap_or(request.arrived_at),
             session_id: request.filtered.labels.session_id.take(),
             trace: request.filtered.labels.trace.take(),
             user: request.filtered.labels.user.take(),
             client_address: request.origin.client_address,
-            created_at: request.arrival.at,
-            latency: self.hold_planner.time.monotonic().saturating_sub(request.arrival.began),
+            created_at: request.arrived_at,
+            latency: self.hold_planner.time.monotonic().saturating_sub(request.began),
         }
     }
 }
@@ -189,12 +191,12 @@ fn rejection_error(request: &Request, rejection: HoldRejection) -> Option<Submit
 }
 
 /// Returns the error of a request without an attempt: its endpoints are throttled, or its deadline has passed.
-fn not_tried(request: Request, failed: Failure, funnel: RoutingFunnel) -> SubmitDecisionError {
+fn not_tried(request: &mut Request, failed: Failure, funnel: RoutingFunnel) -> SubmitDecisionError {
     if let Some(endpoints) = failed.throttled {
         return SubmitDecisionError::Throttled { model: failed.candidate.model, endpoints, funnel };
     }
     SubmitDecisionError::Attempts(Box::new(FailedAttempts {
-        id: request.id,
+        id: request.id.clone(),
         kind: ErrorKind::TimedOut,
         provider_name: failed.candidate.endpoint.provider_name.clone(),
         attempts: Arc::default(),
@@ -204,6 +206,6 @@ fn not_tried(request: Request, failed: Failure, funnel: RoutingFunnel) -> Submit
         retry_after: None,
         last: AttemptFailureKind::TimedOut,
         funnel,
-        findings: request.filtered.findings,
+        findings: std::mem::take(&mut request.filtered.findings),
     }))
 }

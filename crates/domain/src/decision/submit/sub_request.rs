@@ -62,9 +62,8 @@ impl CallRunner {
             last = candidate.clone();
             match result {
                 Ok(answers) => {
-                    let now = self.time.monotonic();
                     // Dropped before their bytes are counted, because running attempts may send more.
-                    progress.running.cancel().into_iter().for_each(|lost| call.log.lose(lost, now));
+                    progress.running.cancel().into_iter().for_each(|lost| call.log.lose(lost));
                     return Some(SubRequestOutcome::Answered { answers, candidate });
                 }
                 Err(failure) => {
@@ -100,20 +99,31 @@ impl<'a> Progress<'a> {
 
     /// Begins an attempt at the next candidate that the hold covers. Returns false without a candidate or time.
     async fn begin_next(&mut self) -> Result<bool, HoldRejection> {
-        let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
+        let call = self.call;
         let mut waits = None;
         // A candidate that costs at least as much as a rejected one is rejected, too.
         let mut rejected_cost = None;
-        while let Some(candidate) = self.pick(None) {
-            let cost = || call.budget.cost(candidate, number, input);
+        let mut now = self.runner.time.monotonic();
+        while let Some(candidate) = self.pick(None, now) {
+            let next = self.next_attempt(candidate, false);
+            let cost = || call.budget.cost(&next);
             if rejected_cost.is_some() && cost() >= rejected_cost {
                 continue;
             }
-            let next = self.next_attempt(candidate, false);
             match call.budget.cover(&next, &mut waits, || call.log.max_cost()).await {
-                Ok(bound) if self.begin(candidate, bound) => return Ok(true),
-                Ok(_) => {}
-                Err(HoldRejection::LimitExceeded) => rejected_cost = cost(),
+                Ok((bound, has_waited)) => {
+                    if has_waited {
+                        now = self.runner.time.monotonic();
+                    }
+                    if !has_waited || self.is_possible(&candidate.endpoint, now) {
+                        self.begin(candidate, bound, now);
+                        return Ok(true);
+                    }
+                }
+                Err(HoldRejection::LimitExceeded) => {
+                    rejected_cost = cost();
+                    now = self.runner.time.monotonic();
+                }
                 Err(HoldRejection::Store) => return Err(HoldRejection::Store),
             }
         }
@@ -121,28 +131,30 @@ impl<'a> Progress<'a> {
     }
 
     fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {
-        NextAttempt { candidate, input: &self.sub_request.input, number: self.number, is_optional }
+        let is_first = self.next == 1;
+        NextAttempt { candidate, input: &self.sub_request.input, number: self.number, is_first, is_optional }
     }
 
-    /// Returns the remaining time of the deadline; `None` if it has passed.
-    fn time_left(&self) -> Option<Duration> {
-        let left = self.runner.time.time_left(self.call.began, self.runner.settings.deadline);
-        if left.is_zero() { None } else { Some(left) }
+    /// Returns the remaining time of the deadline; zero if it has passed.
+    fn time_left(&self, now: Duration) -> Duration {
+        self.runner.settings.deadline.saturating_sub(now.saturating_sub(self.call.log.began))
     }
 
-    /// Returns true if an endpoint is in a back-off by now, which is noted. Chance was consulted when the candidates
-    /// were chosen.
-    fn is_backed_off(&mut self, endpoint: &Endpoint) -> bool {
-        let now = self.runner.time.monotonic();
-        let backoff = self.runner.health.backoff(endpoint.index, self.call.workspace, now);
-        let Some((retry_in, last_error)) = backoff else { return false };
+    /// Returns true if time is left and an endpoint is in no back-off, which is noted. Chance was consulted when the
+    /// candidates were chosen.
+    fn is_possible(&mut self, endpoint: &Endpoint, now: Duration) -> bool {
+        if self.time_left(now).is_zero() {
+            return false;
+        }
+        let backoff = self.runner.health.backoff(endpoint.index, self.call.log.workspace, now);
+        let Some((retry_in, last_error)) = backoff else { return true };
         let provider = endpoint.provider.as_str().to_owned();
         ThrottledEndpoints::add(&mut self.throttled, ThrottledEndpoint { provider, last_error }, retry_in);
-        true
+        false
     }
 
     /// Takes the next candidate, of `model` if given. Returns `None` without a candidate or time.
-    fn pick(&mut self, model: Option<&ModelId>) -> Option<&'a Candidate> {
+    fn pick(&mut self, model: Option<&ModelId>, now: Duration) -> Option<&'a Candidate> {
         while let Some(candidate) = self.sub_request.candidates.get(self.next) {
             if model.is_some_and(|model| candidate.model != *model) {
                 return None;
@@ -157,37 +169,29 @@ impl<'a> Progress<'a> {
             if self.failures.iter().skip(self.sub_request.inherited.len()).any(rejected) {
                 continue;
             }
-            self.time_left()?;
             // Checked before holding money for the endpoint.
-            if self.is_backed_off(endpoint) {
-                continue;
+            if self.is_possible(endpoint, now) {
+                return Some(candidate);
             }
-            return Some(candidate);
         }
         None
     }
 
-    /// Begins an attempt that the hold covers up to `bound` tokens. Returns false if the endpoint is now in a back-off
-    /// or the deadline has passed.
-    fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
+    /// Begins an attempt that the hold covers up to `bound` tokens.
+    fn begin(&mut self, candidate: &'a Candidate, bound: u64, now: Duration) {
         let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
-        let Some(left) = self.time_left() else { return false };
-        if self.is_backed_off(endpoint) {
-            return false;
-        }
         let sent = SentBytes::default();
-        let index = call.log.begin(candidate, self.number, (sent.clone(), bound), runner.time.monotonic());
+        let index = call.log.begin(candidate, self.number, (sent.clone(), bound), now);
         call.budget.begun(self.number);
         let provider_call = ProviderCall {
             endpoint: Arc::clone(endpoint),
             provider_input: Arc::clone(&self.sub_request.input),
-            timeout: endpoint.attempt_timeout.min(left),
+            timeout: endpoint.attempt_timeout.min(self.time_left(now)),
             client: Arc::clone(call.client),
             sent,
         };
         let attempt = runner.run_attempt(candidate.clone(), index, provider_call, &self.sub_request.input, call.log);
         self.running.push(index, attempt);
-        true
     }
 
     /// Returns the candidate whose attempt began last.
@@ -200,7 +204,7 @@ impl<'a> Progress<'a> {
     async fn begin_hedge(&mut self) -> Option<EndedAttempt> {
         let slow = self.newest()?;
         let before = self.next;
-        let candidate = self.pick(Some(&slow.model))?;
+        let candidate = self.pick(Some(&slow.model), self.runner.time.monotonic())?;
         let next = self.next_attempt(candidate, true);
         let call = self.call;
         let mut waits = None;
@@ -210,8 +214,11 @@ impl<'a> Progress<'a> {
                 self.next = before;
                 ended
             }
-            Either::Right((Ok(bound), _)) => {
-                self.begin(candidate, bound);
+            Either::Right((Ok((bound, _)), _)) => {
+                let now = self.runner.time.monotonic();
+                if self.is_possible(&candidate.endpoint, now) {
+                    self.begin(candidate, bound, now);
+                }
                 None
             }
             Either::Right((Err(_), _)) => {

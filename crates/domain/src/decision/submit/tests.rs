@@ -144,7 +144,7 @@ impl Setup {
         let mut ledger = granting_ledger();
         let (kept, fails) = (Arc::clone(&records), self.store_fails);
         ledger.expect_settle().returning(move |settlement| {
-            kept.lock().unwrap().push(settlement.record);
+            kept.lock().unwrap().push(settlement.record.clone());
             if fails { Err(StoreError::unavailable("away")) } else { Ok(()) }
         });
         let expected_calls = self.outcomes.len();

@@ -97,7 +97,7 @@ impl Fixture {
 
     async fn put(&self, messages: Vec<OutboxMessage>) {
         let record = usage_record(1, 7);
-        self.store.ledger().settle(UsageCharge { record, messages }).await.unwrap();
+        self.store.ledger().settle(&UsageCharge { record, messages }).await.unwrap();
     }
 
     fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {

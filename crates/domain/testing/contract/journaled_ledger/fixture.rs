@@ -306,7 +306,7 @@ impl RenewingProcess {
     }
 
     pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
-        self.ledger.settle(UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+        self.ledger.settle(&UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
     }
 
     /// Does background work until everything is folded: the second round is that of a renewed ledger.
@@ -336,7 +336,7 @@ impl Process {
     }
 
     pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
-        self.ledger.settle(UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+        self.ledger.settle(&UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
     }
 }
 

@@ -1,8 +1,14 @@
-//! Concurrent requests under one limit.
+//! Concurrent requests under one limit, and what one request costs.
 
 use super::fixture::*;
 use super::recording_ledger::{RecordingLedger, bound, key, setup, usd};
 use super::*;
+use crate::budget::{JournaledLedger, LedgerSettings};
+use crate::ids::ProcessId;
+use crate::testing::JournalBounds;
+use crate::testing::contract::LedgerMachine;
+use chrono::Utc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -70,4 +76,41 @@ async fn concurrent_requests_use_whole_limit_and_never_exceed_it() {
     assert_eq!((answered, rejected), (40, 24));
     assert_eq!(ledger.spent_and_held(1).await, (40 * most, 0));
     assert_eq!(ledger.records().await.len(), 40);
+}
+
+/// A clock that counts its readings.
+#[derive(Default)]
+struct CountedClock(FixedClock, AtomicUsize);
+
+impl Clock for CountedClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.monotonic()
+    }
+}
+
+#[tokio::test]
+async fn unlimited_request_reads_clock_once_a_stage() {
+    let GatewaySetup { rows, endpoints, settings, .. } =
+        GatewaySetup::new(vec![at_price(endpoint("acme/judge", "one", "a"), "0.000000000001")]);
+    let LedgerMachine { stores, journals, .. } = LedgerMachine::memory();
+    let clock = Arc::new(CountedClock::default());
+    let time = TimeSource { clock: clock.clone(), timer: Arc::new(ManualTimer::new(FixedClock::default())) };
+    let journal = journals.start(ProcessId::from_uuid(SequentialIds::uuid(1)), JournalBounds::default());
+    let limits = Arc::clone(&stores.limits);
+    let ledger = JournaledLedger::new(stores.budget, journal, time.clone(), limits, LedgerSettings::default());
+    let mut ports = decision_ports(&MemoryStore::new(), rows, endpoints);
+    (ports.provider, ports.time) = (Arc::new(CrowdedProvider(Barrier::new(1))), time);
+    ports.usage.ledger = Arc::new(ledger);
+    let submit = SubmitDecision::new(ports, settings);
+    let request_id = RequestId::from_uuid(SequentialIds::uuid(1));
+    let origin = RequestOrigin { began: Some(Duration::ZERO), ..request_id.into() };
+    submit.execute(&key_of(1), origin, nouls(1), Arc::new(NeverDisconnects)).await.unwrap();
+    // Its date, its plan, its hold, the begin and the end of its attempt, and its record.
+    assert_eq!(clock.1.load(Ordering::SeqCst), 6);
 }

@@ -140,7 +140,7 @@ impl GatewaySetup {
         let mut ledger = granting_ledger();
         let kept = Arc::clone(&records);
         ledger.expect_settle().returning(move |settlement| {
-            kept.lock().unwrap().push(settlement.record);
+            kept.lock().unwrap().push(settlement.record.clone());
             Ok(())
         });
         let mut ports = decision_ports(&MemoryStore::new(), self.rows, self.endpoints);

@@ -147,7 +147,7 @@ impl Ledger for RecordingLedger {
         Ok(extended)
     }
 
-    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
+    async fn settle(&self, settlement: &UsageCharge) -> Result<(), StoreError> {
         self.settle_calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         if self.rejects_charges.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(StoreError::unavailable("away"));
