@@ -40,7 +40,7 @@ enum Role {
     Run(parts::Options),
     /// Load the server for a long time and check that no resource grows.
     Soak(soak::Options),
-    /// Count the instructions of an answer under callgrind.
+    /// Count the instructions of an answer under callgrind, its allocations, clock readings and system calls.
     Instructions(instructions::Options),
     /// Be the providers: answers every request with the bytes of its path.
     #[command(hide = true)]

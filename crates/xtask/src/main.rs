@@ -9,6 +9,7 @@ mod deploy;
 mod dist;
 mod fuzz;
 mod golden;
+mod instructions;
 mod links;
 mod model;
 mod mutants;
@@ -50,6 +51,9 @@ enum Task {
     Chaos(chaos::Options),
     /// Build in release, load the server for half an hour, and fail if its memory, descriptors, threads or latency grow.
     Soak(soak::Options),
+    /// Count the instructions, allocations, clock readings and system calls of an answer, and fail if there are too many;
+    /// see docs/performance.md. Skipped without valgrind.
+    Instructions,
     /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
     Conformance,
     /// Check the Dockerfile and the files of `deploy/` with the programs that read them, and start what they describe;
@@ -89,6 +93,7 @@ fn main() -> Result<()> {
         Task::Dist(options) => dist::run(&options),
         Task::Chaos(options) => chaos::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Instructions => instructions::run(),
         Task::Conformance => conformance::run(),
         Task::Deploy => deploy::run(),
         Task::Fuzz(options) => fuzz::run(&options),

@@ -1,11 +1,13 @@
 //! Decisions with every limit and policy enabled, compared with the same requests without any.
 
 use std::fs;
+use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
+use crate::gateway::Gateway;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Rounds, Target, column, side_by_side};
 use crate::process::Helper;
@@ -20,7 +22,7 @@ const DIRECT: usize = 3;
 
 /// Measures at 64 connections for throughput and at one for latency.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let governed = governed_key(bench).await?;
+    let governed = governed_key(&bench.gateway, bench.upstream.address).await?;
     let proxy = Helper::start(&["proxy", "--upstream", &bench.upstream.address.to_string()]).await?;
     let body = INBOUND[0].body(OUTBOUND[0].model);
     let target = |name, address, pid, key: &str, path: &str| Target {
@@ -47,8 +49,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 
 /// Creates a key with a limit and rates, in a workspace with credit, a budget and a trace destination, under a
 /// guardrail with a budget, lists and every filter. Every limit is above the cost of the load.
-async fn governed_key(bench: &Bench) -> Result<String> {
-    let gateway = &bench.gateway;
+pub async fn governed_key(gateway: &Gateway, upstream: SocketAddr) -> Result<String> {
     let text = |made: &Value, name: &str| {
         made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"))
     };
@@ -96,7 +97,7 @@ async fn governed_key(bench: &Bench) -> Result<String> {
     gateway.command(&["guardrail", "assign", &guardrail, &text(&key, "hash")?]).await?;
     let destination = json!({
         "name": "collector", "type": "otel-collector", "workspace_id": workspace, "sampling_rate": 0.01,
-        "config": {"endpoint": format!("http://{}/v1/systemone", bench.upstream.address)},
+        "config": {"endpoint": format!("http://{upstream}/v1/systemone")},
     });
     let request = http::request(
         "POST",

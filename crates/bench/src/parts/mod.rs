@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
 use self::bench::{Bench, print_progress};
+pub use self::governed::governed_key;
 use crate::gateway::Gateway;
 use crate::process::Helper;
 use crate::report::{self, Conditions, Figure};
