@@ -130,19 +130,11 @@ impl GuardrailRepository for FakePorts {
         Ok(found)
     }
 
-    async fn insert(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
+    async fn insert(&self, _: &Guardrail, _: bool, _: &AuditDraft) -> Result<bool, StoreError> {
         unavailable()
     }
 
-    async fn insert_default(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
-        unavailable()
-    }
-
-    async fn update(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
-        unavailable()
-    }
-
-    async fn update_default(&self, _: &Guardrail, _: bool, _: &AuditDraft) -> Result<bool, StoreError> {
+    async fn update(&self, _: &Guardrail, _: Option<bool>, _: &AuditDraft) -> Result<bool, StoreError> {
         unavailable()
     }
 

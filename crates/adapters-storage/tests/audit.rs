@@ -34,7 +34,7 @@ async fn insert_fixtures(database: &Database) {
         assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
     }
     for number in [1, 2] {
-        assert!(guardrails.insert(&guardrail(number, 1), &audit()).await.unwrap());
+        assert!(guardrails.insert(&guardrail(number, 1), false, &audit()).await.unwrap());
     }
     guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await.unwrap();
     assert!(keys.set_disabled(key_id(3), true, &audit()).await.unwrap());

@@ -170,7 +170,7 @@ async fn bulk_assignment_writes_one_change() {
     const KEYS: u64 = 5_000;
     let folder = Folder::new();
     let [mut one, mut two] = two(&folder, KEYS).await;
-    assert!(one.guardrails.insert(&guardrail(1, 1), &audit()).await.unwrap());
+    assert!(one.guardrails.insert(&guardrail(1, 1), false, &audit()).await.unwrap());
     let before = folder.count("changes").await;
     let names: Vec<KeyReference> = (1..=KEYS).map(|number| key_id(number).into()).collect();
     assert_eq!(one.guardrails.assign_keys(guardrail_id(1), &names, &Actor::system()).await.unwrap(), Some(KEYS));

@@ -38,7 +38,12 @@ async fn insert_fixtures(database: &Database) {
     for number in [1, 2] {
         assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     }
-    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &common::audit()).await.unwrap());
+    assert!(
+        SeaOrmGuardrailRepository::new(database.clone())
+            .insert(&guardrail(1, 1), false, &common::audit())
+            .await
+            .unwrap()
+    );
     let documents = SeaOrmDocumentRepository::new(database.clone());
     assert_eq!(documents.reserve(&pending(1, 1, 10), quota(1000), None).await.unwrap(), Reservation::Reserved);
     let budget = SeaOrmBudgetStore::new(database.clone());

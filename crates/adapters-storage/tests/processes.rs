@@ -100,7 +100,7 @@ async fn bulk_assignment_accepts_100000_keys() {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     for number in [1, 2] {
-        assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
+        assert!(guardrails.insert(&guardrail(number, 1), false, &common::audit()).await.unwrap());
     }
     let hashes = add_keys(&folder, 100_000).await;
     let ids: Vec<KeyReference> = (0..100_000).map(|number| key_id(number).into()).collect();
@@ -120,7 +120,7 @@ async fn concurrent_assignments_are_atomic() {
     SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     for number in [0, 1] {
         let guardrails = SeaOrmGuardrailRepository::new(handles[0].clone());
-        assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
+        assert!(guardrails.insert(&guardrail(number, 1), false, &common::audit()).await.unwrap());
     }
     let hashes = add_keys(&folder, 5_000).await;
     let mut assigning = JoinSet::new();

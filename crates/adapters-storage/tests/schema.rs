@@ -62,7 +62,7 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     let records = Records::over(database.clone());
     workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
-    assert!(guardrails.insert(&guardrail(1, 1), &common::audit()).await.unwrap());
+    assert!(guardrails.insert(&guardrail(1, 1), false, &common::audit()).await.unwrap());
     documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();
     documents.mark_ready(workspace_id(1), &document_id(1), &"ab".repeat(32), "text/plain").await.unwrap();
     let row = Model::minimal("a/b".parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));

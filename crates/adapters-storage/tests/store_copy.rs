@@ -47,7 +47,7 @@ async fn fill(folder: &Folder, database: &Database) {
     let documents = SeaOrmDocumentRepository::new(database.clone());
     workspaces.insert(&workspace(1), &audit()).await.unwrap();
     workspaces.insert(&workspace(2), &audit()).await.unwrap();
-    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &audit()).await.unwrap());
+    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), false, &audit()).await.unwrap());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in 1..20 {
         let scope = if number % 2 == 0 { ApiKeyScope::Management } else { ApiKeyScope::Inference(workspace_id(1)) };

@@ -30,4 +30,4 @@ pub use http::admission::PROCESSING_COPIES;
 pub use http::client::WireNames;
 pub use http::recorder::{AdmissionBound, Answer, NoRecorder, Recorder};
 pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
-pub use services::{DestinationUseCases, GuardrailUseCases, LiveServices, RoutedServices, Services};
+pub use services::{LiveServices, RoutedServices, Services};

@@ -7,16 +7,9 @@ use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::PromoteContainerFile;
-use domain::guardrail::{
-    AssignKeysToGuardrail, CreateGuardrail, DeleteGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailPorts,
-    ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail, RestoreGuardrailVersion,
-    UpdateGuardrail,
-};
+use domain::guardrail::{AssignKeysToGuardrail, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
-use domain::observability::{
-    CreateDestination, DeleteDestination, DestinationPorts, FindDestinationKeys, GetDestination, ListDestinations,
-    UpdateDestination,
-};
+use domain::observability::ManageDestinations;
 use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
@@ -41,7 +34,7 @@ pub struct Services {
     /// Operation 5.
     pub count_models: Arc<CountModels>,
     /// The use cases of trace destinations.
-    pub destinations: DestinationUseCases,
+    pub destinations: ManageDestinations,
     /// The health checks that decide readiness.
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Enforces the request rate limits (per minute).
@@ -64,64 +57,6 @@ pub struct Services {
     pub workers: Arc<dyn Workers>,
 }
 
-/// The use cases of destinations.
-pub struct DestinationUseCases {
-    pub(crate) create: CreateDestination,
-    pub(crate) list: ListDestinations,
-    pub(crate) get: GetDestination,
-    pub(crate) update: UpdateDestination,
-    pub(crate) delete: DeleteDestination,
-    pub(crate) keys: FindDestinationKeys,
-}
-
-impl DestinationUseCases {
-    /// Creates the use cases over their ports.
-    pub fn new(ports: &DestinationPorts) -> Self {
-        Self {
-            create: CreateDestination::new(ports.clone()),
-            list: ListDestinations::new(Arc::clone(&ports.destinations)),
-            get: GetDestination::new(Arc::clone(&ports.destinations)),
-            update: UpdateDestination::new(ports.clone()),
-            delete: DeleteDestination::new(ports.clone()),
-            keys: FindDestinationKeys::new(Arc::clone(&ports.keys)),
-        }
-    }
-}
-
-/// The use cases of guardrails except key assignment, which is an operation of the contract.
-pub struct GuardrailUseCases {
-    pub(crate) create: CreateGuardrail,
-    pub(crate) list: ListGuardrails,
-    pub(crate) get: GetGuardrail,
-    pub(crate) update: UpdateGuardrail,
-    pub(crate) delete: DeleteGuardrail,
-    pub(crate) list_versions: ListGuardrailVersions,
-    pub(crate) get_version: GetGuardrailVersion,
-    pub(crate) restore_version: RestoreGuardrailVersion,
-    pub(crate) explain: ExplainGuardrail,
-    pub(crate) list_assigned_keys: ListAssignedKeys,
-    pub(crate) remove_keys: RemoveKeysFromGuardrail,
-}
-
-impl GuardrailUseCases {
-    /// Creates the use cases over their ports.
-    pub fn new(ports: &GuardrailPorts, explain: ExplainGuardrail) -> Self {
-        Self {
-            create: CreateGuardrail::new(ports.clone()),
-            list: ListGuardrails::new(ports.clone()),
-            get: GetGuardrail::new(ports.clone()),
-            update: UpdateGuardrail::new(ports.clone()),
-            delete: DeleteGuardrail::new(ports.clone()),
-            list_versions: ListGuardrailVersions::new(ports.clone()),
-            get_version: GetGuardrailVersion::new(ports.clone()),
-            restore_version: RestoreGuardrailVersion::new(ports.clone()),
-            explain,
-            list_assigned_keys: ListAssignedKeys::new(Arc::clone(&ports.guardrails)),
-            remove_keys: RemoveKeysFromGuardrail::new(Arc::clone(&ports.guardrails)),
-        }
-    }
-}
-
 /// The use cases that depend on the configured providers and endpoints.
 pub struct RoutedServices {
     /// Operation 2.
@@ -135,7 +70,9 @@ pub struct RoutedServices {
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.
-    pub guardrails: GuardrailUseCases,
+    pub guardrails: ManageGuardrails,
+    /// Explains what a guardrail does with a request.
+    pub explain_guardrail: ExplainGuardrail,
     /// Reads the records of Decisions requests.
     pub get_generation: Arc<GetGeneration>,
 }

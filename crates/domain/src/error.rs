@@ -1,58 +1,38 @@
 //! Error kinds, by meaning.
 
-/// The meaning of a failure, identical for every use case. A single table in the HTTP layer maps it to a status; this
-/// crate has no statuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// The request is malformed or breaks a documented rule.
-    InvalidRequest,
-    /// Missing or invalid credentials.
-    Unauthenticated,
-    /// Credit, a key's limit or a guardrail's budget is exhausted.
-    InsufficientCredits,
-    /// The caller is authenticated and lacks permission.
-    Forbidden,
-    /// The named record does not exist for this caller.
-    NotFound,
-    /// The state conflicts with the request: it was changed concurrently, or a conflicting record exists.
-    Conflict,
-    /// The payload, or a file, is larger than allowed.
-    PayloadTooLarge,
-    /// Too many requests of the caller.
-    RateLimited,
-    /// A defect of this service.
-    Internal,
-    /// Every attempted provider failed.
-    ProviderFailure,
-    /// A required dependency is temporarily unavailable; retrying later is useful.
-    Unavailable,
-    /// The deadline of the request passed.
-    TimedOut,
-    /// Every attempted provider is overloaded.
-    ProviderOverloaded,
-    /// The client disconnected before the response.
-    ClientDisconnected,
-}
-
-impl ErrorKind {
-    /// Returns the name in records and in answers with a failed sub-request.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::Unauthenticated => "unauthenticated",
-            Self::InsufficientCredits => "insufficient_credits",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::PayloadTooLarge => "payload_too_large",
-            Self::RateLimited => "rate_limited",
-            Self::Internal => "internal",
-            Self::ProviderFailure => "provider_failure",
-            Self::Unavailable => "unavailable",
-            Self::TimedOut => "timed_out",
-            Self::ProviderOverloaded => "provider_overloaded",
-            Self::ClientDisconnected => "client_disconnected",
-        }
+named_enum! {
+    /// The meaning of a failure, identical for every use case. A single table in the HTTP layer maps it to a status; this
+    /// crate has no statuses.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ErrorKind {
+        /// The request is malformed or breaks a documented rule.
+        InvalidRequest = "invalid_request",
+        /// Missing or invalid credentials.
+        Unauthenticated = "unauthenticated",
+        /// Credit, a key's limit or a guardrail's budget is exhausted.
+        InsufficientCredits = "insufficient_credits",
+        /// The caller is authenticated and lacks permission.
+        Forbidden = "forbidden",
+        /// The named record does not exist for this caller.
+        NotFound = "not_found",
+        /// The state conflicts with the request: it was changed concurrently, or a conflicting record exists.
+        Conflict = "conflict",
+        /// The payload, or a file, is larger than allowed.
+        PayloadTooLarge = "payload_too_large",
+        /// Too many requests of the caller.
+        RateLimited = "rate_limited",
+        /// A defect of this service.
+        Internal = "internal",
+        /// Every attempted provider failed.
+        ProviderFailure = "provider_failure",
+        /// A required dependency is temporarily unavailable; retrying later is useful.
+        Unavailable = "unavailable",
+        /// The deadline of the request passed.
+        TimedOut = "timed_out",
+        /// Every attempted provider is overloaded.
+        ProviderOverloaded = "provider_overloaded",
+        /// The client disconnected before the response.
+        ClientDisconnected = "client_disconnected",
     }
 }
 

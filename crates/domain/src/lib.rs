@@ -16,6 +16,50 @@
 //! in-memory fake (`Memory…`) and a contract suite that real adapters run as well.
 #![deny(missing_docs)]
 
+/// Declares an enum whose variants have names. The names are listed once: `ALL`, `as_str` and `from_name` follow. With
+/// `or Variant` behind the enum, `from_name` returns that variant for a name that this release does not know.
+#[macro_export]
+macro_rules! named_enum {
+    (@type $(#[$meta:meta])* $vis:vis enum $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$meta])*
+        $vis enum $type {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $type {
+            /// All variants, in the order of their declaration.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Returns the name in records, in configuration and on all interfaces.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis enum $type:ident { $($variants:tt)+ }) => {
+        $crate::named_enum! { @type $(#[$meta])* $vis enum $type { $($variants)+ } }
+
+        impl $type {
+            /// Returns the variant with this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|known| known.as_str() == name)
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis enum $type:ident { $($variants:tt)+ } or $unknown:ident) => {
+        $crate::named_enum! { @type $(#[$meta])* $vis enum $type { $($variants)+ } }
+
+        impl $type {
+            /// Returns the variant with this name.
+            pub fn from_name(name: &str) -> Self {
+                Self::ALL.into_iter().find(|known| known.as_str() == name).unwrap_or(Self::$unknown)
+            }
+        }
+    };
+}
+
 pub mod api_key;
 pub mod audit;
 pub mod budget;

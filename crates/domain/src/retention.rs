@@ -152,31 +152,18 @@ fn log(rows: RetainedRows, PruneReport { removed, unreadable, named }: &PruneRep
     }
 }
 
-/// A kind of rows with a retention time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RetainedRows {
-    /// Usage records.
-    UsageRecords,
-    /// Counts of rejected requests, which are kept as long as usage records.
-    RejectionCounts,
-    /// Entries of the audit log.
-    AuditEntries,
-    /// Messages to trace destinations that failed permanently.
-    DeadLetters,
-}
-
-impl RetainedRows {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::UsageRecords, Self::RejectionCounts, Self::AuditEntries, Self::DeadLetters];
-
-    /// Returns the name in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::UsageRecords => "usage records",
-            Self::RejectionCounts => "rejection counts",
-            Self::AuditEntries => "audit entries",
-            Self::DeadLetters => "dead letters",
-        }
+named_enum! {
+    /// A kind of rows with a retention time.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RetainedRows {
+        /// Usage records.
+        UsageRecords = "usage records",
+        /// Counts of rejected requests, which are kept as long as usage records.
+        RejectionCounts = "rejection counts",
+        /// Entries of the audit log.
+        AuditEntries = "audit entries",
+        /// Messages to trace destinations that failed permanently.
+        DeadLetters = "dead letters",
     }
 }
 

@@ -91,25 +91,17 @@ impl MemoryGuardrails {
 
 #[async_trait]
 impl GuardrailRepository for MemoryGuardrails {
-    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(guardrail, false, audit)
+    async fn insert(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(guardrail, default, audit)
     }
 
-    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(guardrail, true, audit)
-    }
-
-    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        Ok(self.replace(guardrail, None, audit))
-    }
-
-    async fn update_default(
+    async fn update(
         &self,
         guardrail: &Guardrail,
-        default: bool,
+        default: Option<bool>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        Ok(self.replace(guardrail, Some(default), audit))
+        Ok(self.replace(guardrail, default, audit))
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {

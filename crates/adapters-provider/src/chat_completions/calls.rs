@@ -153,6 +153,6 @@ impl<'a> Calls<'a> {
     fn omit(&self, member: Member) {
         let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
         *omitted = omitted.with(member);
-        tracing::debug!(member = member.name(), "chat server rejects a member");
+        tracing::debug!(member = member.as_str(), "chat server rejects a member");
     }
 }

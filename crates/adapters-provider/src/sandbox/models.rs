@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use domain::error::ErrorKind;
 use domain::money::Price;
 use domain::pricing::TokenPrices;
-use domain::routing::{DataPolicy, Endpoint, SimulatedFailure, Wire};
+use domain::routing::{DataPolicy, Endpoint, Wire};
 
 /// The provider's slug, and the author of its models.
 const SLUG: &str = "sandbox";
@@ -19,20 +20,20 @@ pub(super) enum Behaviour {
     /// Answers.
     Decide,
     /// Simulates a failure.
-    Fail(SimulatedFailure),
+    Fail(ErrorKind),
 }
 
 /// All models: name at the provider, behaviour.
 const MODELS: [(&str, Behaviour); 9] = [
     ("decider", Behaviour::Decide),
     ("decider:free", Behaviour::Decide),
-    ("error-402", Behaviour::Fail(SimulatedFailure::InsufficientCredits)),
-    ("error-403", Behaviour::Fail(SimulatedFailure::Forbidden)),
-    ("error-429", Behaviour::Fail(SimulatedFailure::RateLimited)),
-    ("error-502", Behaviour::Fail(SimulatedFailure::ProviderFailure)),
-    ("error-503", Behaviour::Fail(SimulatedFailure::Unavailable)),
-    ("error-524", Behaviour::Fail(SimulatedFailure::TimedOut)),
-    ("error-529", Behaviour::Fail(SimulatedFailure::ProviderOverloaded)),
+    ("error-402", Behaviour::Fail(ErrorKind::InsufficientCredits)),
+    ("error-403", Behaviour::Fail(ErrorKind::Forbidden)),
+    ("error-429", Behaviour::Fail(ErrorKind::RateLimited)),
+    ("error-502", Behaviour::Fail(ErrorKind::ProviderFailure)),
+    ("error-503", Behaviour::Fail(ErrorKind::Unavailable)),
+    ("error-524", Behaviour::Fail(ErrorKind::TimedOut)),
+    ("error-529", Behaviour::Fail(ErrorKind::ProviderOverloaded)),
 ];
 
 /// Returns the behaviour of a model by its name at the provider.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::error::ErrorKind;
 use domain::pricing::ReportedUsage;
 use domain::question::{Attachments, ProviderInput, QuestionKind};
-use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use wires::provider::UnsupportedByWire;
 
 use super::answer::answers;
@@ -88,8 +89,8 @@ fn decide(call: &ProviderCall) -> ProviderAnswer {
     }
 }
 
-fn simulated(failure: SimulatedFailure) -> AttemptFailure {
-    use SimulatedFailure::{ProviderOverloaded, RateLimited, Unavailable};
+fn simulated(failure: ErrorKind) -> AttemptFailure {
+    use ErrorKind::{ProviderOverloaded, RateLimited, Unavailable};
     let waits = matches!(failure, RateLimited | Unavailable | ProviderOverloaded);
     AttemptFailure {
         retry_after: waits.then_some(RETRY_AFTER),
@@ -153,7 +154,7 @@ mod tests {
             let AttemptFailureKind::Simulated(simulated) = failure.kind else {
                 panic!("{model}: {:?}", failure.kind);
             };
-            assert_eq!(simulated.kind(), kind, "{model}");
+            assert_eq!(simulated, kind, "{model}");
             assert_eq!(failure.retry_after, waits.then_some(Duration::from_secs(1)), "{model}");
         }
     }

@@ -34,8 +34,9 @@ repository! {
     SeaOrmGuardrailRepository
 }
 
-impl SeaOrmGuardrailRepository {
-    async fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+#[async_trait]
+impl GuardrailRepository for SeaOrmGuardrailRepository {
+    async fn insert(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if !workspace_exists(&transaction, guardrail.workspace_id).await? {
             return Ok(false);
@@ -52,7 +53,7 @@ impl SeaOrmGuardrailRepository {
         Ok(true)
     }
 
-    async fn replace(
+    async fn update(
         &self,
         guardrail: &Guardrail,
         default: Option<bool>,
@@ -91,30 +92,6 @@ impl SeaOrmGuardrailRepository {
         let limits = (&before.limit_pico, &before.limit_reset) != (&row.limit_pico, &row.limit_reset);
         commit_change(transaction, now, (&subjects, LimitChange::of(limits)), audit, &rows).await?;
         Ok(true)
-    }
-}
-
-#[async_trait]
-impl GuardrailRepository for SeaOrmGuardrailRepository {
-    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(guardrail, false, audit).await
-    }
-
-    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(guardrail, true, audit).await
-    }
-
-    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.replace(guardrail, None, audit).await
-    }
-
-    async fn update_default(
-        &self,
-        guardrail: &Guardrail,
-        default: bool,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        self.replace(guardrail, Some(default), audit).await
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {

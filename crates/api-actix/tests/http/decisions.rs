@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::budget::MockLedger;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
-use domain::error::StoreError;
-use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
+use domain::error::{ErrorKind, StoreError};
+use domain::routing::{AttemptFailure, AttemptFailureKind};
 use domain::system::{TaskError, Work, WorkOwner, Workers};
 use domain::testing::{FixedClock, ScriptedProvider};
 use domain::usage::{UsageFilter, UsageOutcome, UsageRepository};
@@ -168,7 +168,7 @@ async fn failed_attempts_return_status_and_history() {
 
 #[tokio::test]
 async fn simulated_failures_are_returned_unchanged() {
-    use SimulatedFailure as S;
+    use ErrorKind as S;
     for (failure, status) in [
         (S::InsufficientCredits, 402),
         (S::Forbidden, 403),

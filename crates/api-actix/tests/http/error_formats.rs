@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use domain::api_key::MockKeyGrants;
 use domain::decision::ProviderAnswer;
+use domain::error::ErrorKind;
 use domain::error::StoreError;
-use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
+use domain::routing::{AttemptFailure, AttemptFailureKind};
 use domain::testing::FixedRateLimiter;
 use serde_json::Value;
 
@@ -203,7 +204,7 @@ async fn provider_failures_use_wire_format() {
 #[tokio::test]
 async fn exhausted_credit_and_service_metadata_use_wire_format() {
     for client in CLIENTS {
-        let simulated = AttemptFailure::new(AttemptFailureKind::Simulated(SimulatedFailure::InsufficientCredits), "x");
+        let simulated = AttemptFailure::new(AttemptFailureKind::Simulated(ErrorKind::InsufficientCredits), "x");
         let gateway = Setup::answering([Err(simulated)]).await.start();
         let reply = post(&gateway, client, &[("x-tollgate-metadata", "enabled")], client.body).await;
         refused(&reply, client, 402);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_actix::{
-    AdmissionSettings, Application, DestinationUseCases, GuardrailUseCases, HttpSettings, LiveServices, NoRecorder,
-    RoutedServices, Services, WireNames,
+    AdmissionSettings, Application, HttpSettings, LiveServices, NoRecorder, RoutedServices, Services, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -23,13 +22,13 @@ use domain::decision::{
 use domain::error::StoreError;
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
 use domain::guardrail::{
-    AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailPorts, GuardrailRepository,
-    GuardrailRules, KnownNames, NoGuardrails,
+    AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
+    KnownNames, ManageGuardrails, NoGuardrails,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
-use domain::observability::{DestinationPorts, MessageSender, MockMessageSender};
+use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
@@ -194,7 +193,7 @@ impl Setup {
         let directory = Arc::clone(&decision_ports.routing.endpoints);
         let settings = DecisionSettings::new(Duration::from_mins(1));
         let submit_decision = Arc::new(SubmitDecision::new(decision_ports, settings));
-        let destinations = DestinationPorts {
+        let destinations = ManageDestinations {
             destinations: self.store.destinations(),
             workspaces: self.store.workspaces(),
             keys: self.store.api_keys(),
@@ -204,7 +203,7 @@ impl Setup {
         };
         let timer = Arc::new(ManualTimer::new(clock.clone()));
         let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
-        let guardrails = guardrail_use_cases(
+        let (guardrails, explain_guardrail) = guardrail_use_cases(
             &self.store,
             Arc::clone(&self.guardrails),
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
@@ -222,13 +221,14 @@ impl Setup {
             )),
             list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
             guardrails,
+            explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, Arc::clone(&self.catalogue), directory)),
         };
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
             routed: LiveServices::new(routed),
-            destinations: DestinationUseCases::new(&destinations),
+            destinations,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             rotate_key: Arc::new(RotateApiKey::new(
                 self.store.api_keys(),
@@ -273,7 +273,7 @@ fn guardrail_use_cases(
     guardrails: Arc<dyn GuardrailRepository>,
     names: KnownNames,
     decisions: &SubmitDecision,
-) -> GuardrailUseCases {
+) -> (ManageGuardrails, ExplainGuardrail) {
     let clock = Arc::new(FixedClock::default());
     let explain = ExplainGuardrailPorts {
         guardrails: Arc::clone(&guardrails),
@@ -285,7 +285,7 @@ fn guardrail_use_cases(
     let explain = ExplainGuardrail::new(explain, decisions);
     let workspaces = store.workspaces();
     let ids = Arc::new(SequentialIds::default());
-    GuardrailUseCases::new(&GuardrailPorts { guardrails, workspaces, names, clock, ids }, explain)
+    (ManageGuardrails { guardrails, workspaces, names, clock, ids }, explain)
 }
 
 /// A running gateway.
@@ -419,7 +419,7 @@ async fn fill(store: &MemoryStore) {
         created_at: now(),
         updated_at: None,
     };
-    assert!(store.guardrails().insert(&guardrail, &audit_draft()).await.unwrap());
+    assert!(store.guardrails().insert(&guardrail, false, &audit_draft()).await.unwrap());
 }
 
 /// Returns the hold of a ledger that grants every request.

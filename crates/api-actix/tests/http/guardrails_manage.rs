@@ -421,7 +421,7 @@ async fn unavailable_store_returns_503_without_details() {
     let mut guardrails = MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| away());
     guardrails.expect_list().returning(|_| away());
-    guardrails.expect_insert().returning(|_, _| away());
+    guardrails.expect_insert().returning(|_, _, _| away());
     guardrails.expect_versions().returning(|_| away());
     guardrails.expect_list_keys().returning(|_, _, _| away());
     guardrails.expect_remove_keys().returning(|_, _, _| away());
@@ -447,7 +447,7 @@ async fn repeated_concurrent_changes_return_409() {
     let found = store.guardrails().find(guardrail()).await.unwrap();
     let mut guardrails = MockGuardrailRepository::new();
     guardrails.expect_find().returning(move |_| Ok(found.clone()));
-    guardrails.expect_update().returning(|_, _| Ok(false));
+    guardrails.expect_update().returning(|_, _, _| Ok(false));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
     let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.expect_error(409);
     assert_eq!(refused, "The resource was changed at the same time. Read it again and repeat the change.");

@@ -251,7 +251,7 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
     let setup = Setup::answering([]).await;
     let stored = setup.store.guardrails().find(guardrail.id).await.unwrap().unwrap();
     let changed = Guardrail { budget, version: stored.version + 1, ..stored };
-    assert!(setup.store.guardrails().update(&changed, &audit_draft()).await.unwrap());
+    assert!(setup.store.guardrails().update(&changed, None, &audit_draft()).await.unwrap());
     let gateway = Setup { policies: policies(guardrail), ..setup }.start();
     let reply = gateway.decide(BODY).await;
     assert!(reply.expect_error(402).contains("the daily budget of the guardrail"));

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::model::view;
+use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, CreateApiKeyError, InvalidKeyLimit, KeyInsertion};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;
-use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
@@ -89,8 +88,7 @@ impl CreateApiKey {
             guardrail_id: None,
             created_at: now,
         };
-        let details = Json::object([("after", view(&key).text())]);
-        let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.id), details);
+        let audit = audit_draft(actor, "key.create", key.id, None, Some(view(&key)));
         Ok((key, secret, audit))
     }
 }

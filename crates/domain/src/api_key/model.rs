@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{InvalidApiKeyName, KeyIdentity};
+use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
@@ -306,6 +307,12 @@ pub(super) fn view(key: &ApiKey) -> Json {
     ])
 }
 
-pub(super) fn before_and_after(before: &ApiKey, after: &ApiKey) -> Json {
-    Json::object([("before", view(before).text()), ("after", view(after).text())])
+pub(super) fn audit_draft(
+    actor: &Actor,
+    action: &'static str,
+    id: ApiKeyId,
+    before: Option<Json>,
+    after: Option<Json>,
+) -> AuditDraft {
+    AuditDraft::change(actor, action, format!("key {id}"), before, after)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::model::before_and_after;
+use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, GrantCache, KeyReference};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::Actor;
 use crate::secret::ApiKeySecret;
 use crate::system::SecretGenerator;
 
@@ -36,8 +36,7 @@ impl RotateApiKey {
         let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
         let secret = self.secrets.api_key_secret()?;
         let after = ApiKey { hash: secret.hash(), label: secret.label(), ..before.clone() };
-        let details = before_and_after(&before, &after);
-        let audit = AuditDraft::done(actor, "key.rotate", format!("key {}", before.id), details);
+        let audit = audit_draft(actor, "key.rotate", before.id, Some(view(&before)), Some(view(&after)));
         if !self.keys.rotate(&before, &after, &audit).await? {
             // The key existed before: it was deleted since, or rotated.
             self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;

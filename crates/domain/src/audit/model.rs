@@ -3,27 +3,14 @@
 use crate::json::Json;
 use chrono::{DateTime, Utc};
 
-/// The outcome of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuditOutcome {
-    /// The change was made; the entry is of the same transaction.
-    Done,
-    /// The change was denied, once or several times within a minute.
-    Denied,
-}
-
-impl AuditOutcome {
-    /// Returns the name in store and API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Denied => "refused",
-        }
-    }
-
-    /// Returns the outcome with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Done, Self::Denied].into_iter().find(|outcome| outcome.as_str() == name)
+named_enum! {
+    /// The outcome of a change.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum AuditOutcome {
+        /// The change was made; the entry is of the same transaction.
+        Done = "done",
+        /// The change was denied, once or several times within a minute.
+        Denied = "refused",
     }
 }
 
@@ -62,6 +49,19 @@ impl AuditDraft {
     /// Creates the entry of a successful change.
     pub fn done(actor: &Actor, action: &'static str, subject: impl Into<String>, details: Json) -> Self {
         Self { actor: actor.clone(), action, subject: subject.into(), outcome: AuditOutcome::Done, details }
+    }
+
+    /// Returns the entry of a change from one state to another; `None` means that the subject does not exist.
+    pub fn change(
+        actor: &Actor,
+        action: &'static str,
+        subject: impl Into<String>,
+        before: Option<Json>,
+        after: Option<Json>,
+    ) -> Self {
+        let states = [("before", before), ("after", after)];
+        let details = Json::object(states.iter().filter_map(|(name, state)| Some((*name, state.as_ref()?.text()))));
+        Self::done(actor, action, subject, details)
     }
 }
 

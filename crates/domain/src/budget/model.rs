@@ -45,25 +45,16 @@ impl WorkspaceBudgets {
     }
 }
 
-/// The scope of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BudgetScope {
-    /// The workspace's credit or one of its budgets.
-    Workspace,
-    /// The key's own limit.
-    Key,
-    /// The budget of a guardrail, counted for the key alone.
-    Guardrail,
-}
-
-impl BudgetScope {
-    /// Returns the name in API and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Workspace => "workspace",
-            Self::Key => "key",
-            Self::Guardrail => "guardrail",
-        }
+named_enum! {
+    /// The scope of a limit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum BudgetScope {
+        /// The workspace's credit or one of its budgets.
+        Workspace = "workspace",
+        /// The key's own limit.
+        Key = "key",
+        /// The budget of a guardrail, counted for the key alone.
+        Guardrail = "guardrail",
     }
 }
 
@@ -265,35 +256,20 @@ impl LimitExceeded {
     }
 }
 
-/// A calendar period in UTC; weeks start on Monday.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ResetInterval {
-    /// From midnight to midnight.
-    Daily,
-    /// From Monday to Monday.
-    Weekly,
-    /// From the first to the first.
-    Monthly,
+named_enum! {
+    /// A calendar period in UTC; weeks start on Monday.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum ResetInterval {
+        /// From midnight to midnight.
+        Daily = "daily",
+        /// From Monday to Monday.
+        Weekly = "weekly",
+        /// From the first to the first.
+        Monthly = "monthly",
+    }
 }
 
 impl ResetInterval {
-    /// All intervals, shortest first.
-    pub const ALL: [Self; 3] = [Self::Daily, Self::Weekly, Self::Monthly];
-
-    /// Returns the name in API and configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-        }
-    }
-
-    /// Returns the interval with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|interval| interval.as_str() == name)
-    }
-
     /// Returns the beginning of the period that contains `at`.
     pub fn start_of(self, at: DateTime<Utc>) -> DateTime<Utc> {
         let day = at.date_naive();

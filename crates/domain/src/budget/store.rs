@@ -129,33 +129,18 @@ pub struct FoldRequest {
     pub entries: Vec<FoldEntry>,
 }
 
-/// The state of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessState {
-    /// The process may draw, return and fold.
-    Live,
-    /// Another process recovers the journal of the process, which was silent for too long.
-    Adopted,
-    /// The process has ended, or was recovered. Its journal may be folded again after a restore of the store.
-    Ended,
-    /// The process was lost with its disk.
-    Lost,
-}
-
-impl ProcessState {
-    /// Returns the name in store and API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Adopted => "adopted",
-            Self::Ended => "ended",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// Returns the state with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Live, Self::Adopted, Self::Ended, Self::Lost].into_iter().find(|state| state.as_str() == name)
+named_enum! {
+    /// The state of a process.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ProcessState {
+        /// The process may draw, return and fold.
+        Live = "live",
+        /// Another process recovers the journal of the process, which was silent for too long.
+        Adopted = "adopted",
+        /// The process has ended, or was recovered. Its journal may be folded again after a restore of the store.
+        Ended = "ended",
+        /// The process was lost with its disk.
+        Lost = "lost",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AssignKeysError, GuardrailRepository};
+use super::{AssignKeysError, GuardrailRepository, ManageGuardrails};
 use crate::api_key::{KeyReference, ManagementKey};
 use crate::audit::Actor;
 use crate::ids::GuardrailId;
@@ -59,24 +59,15 @@ fn parse_key_references(
     Ok(names)
 }
 
-/// Removes a guardrail from many keys in one transaction.
-pub struct RemoveKeysFromGuardrail {
-    guardrails: Arc<dyn GuardrailRepository>,
-}
-
-impl RemoveKeysFromGuardrail {
-    /// Wires the port.
-    pub fn new(guardrails: Arc<dyn GuardrailRepository>) -> Self {
-        Self { guardrails }
-    }
-
-    /// Returns the number of distinct keys that had the guardrail until this call. Keys with another guardrail or none
+impl ManageGuardrails {
+    /// Removes a guardrail from many keys in one transaction. Returns the number of distinct keys that had it until
+    /// this call. Keys with another guardrail or none
     /// are skipped.
     ///
     /// # Errors
     /// Fails if there are no key names or an empty one, if the guardrail does not exist, which includes a malformed id,
     /// or if the store fails.
-    pub async fn execute(
+    pub async fn remove_keys(
         &self,
         _authority: &ManagementKey,
         actor: &Actor,
@@ -93,8 +84,8 @@ impl RemoveKeysFromGuardrail {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
-    use crate::guardrail::{ListAssignedKeys, MockGuardrailRepository};
-    use crate::testing::SequentialIds;
+    use crate::guardrail::{MockGuardrailRepository, fixtures};
+    use crate::testing::{MemoryStore, SequentialIds};
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
 
@@ -144,11 +135,13 @@ mod tests {
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 
+    fn manage(port: MockGuardrailRepository) -> ManageGuardrails {
+        ManageGuardrails { guardrails: Arc::new(port), ..fixtures::ports(&MemoryStore::new()) }
+    }
+
     async fn remove(port: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
         let authority = ManagementKey::for_tests(SequentialIds::key(9));
-        RemoveKeysFromGuardrail::new(Arc::new(port))
-            .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
-            .await
+        manage(port).remove_keys(&authority, &Actor::system(), id, hashes.iter().map(String::as_str)).await
     }
 
     #[tokio::test]
@@ -169,7 +162,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let error = remove(MockGuardrailRepository::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let listed = ListAssignedKeys::new(Arc::new(MockGuardrailRepository::new())).execute("x", 0, 1).await;
+        let listed = manage(MockGuardrailRepository::new()).list_assigned_keys("x", 0, 1).await;
         assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Guardrail, GuardrailDraft, GuardrailName, GuardrailPorts, GuardrailRules, InvalidGuardrail, KnownNames};
+use super::{Guardrail, GuardrailDraft, GuardrailName, GuardrailRules, InvalidGuardrail, KnownNames, ManageGuardrails};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
@@ -120,8 +120,8 @@ pub(crate) async fn store() -> MemoryStore {
 /// Shared by all ports, so that no two guardrails of a test get the same id.
 static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
 
-pub(crate) fn ports(store: &MemoryStore) -> GuardrailPorts {
-    GuardrailPorts {
+pub(crate) fn ports(store: &MemoryStore) -> ManageGuardrails {
+    ManageGuardrails {
         guardrails: store.guardrails(),
         workspaces: store.workspaces(),
         names: names(),

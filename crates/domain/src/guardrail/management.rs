@@ -1,4 +1,4 @@
-//! The shared parts of the use cases that manage guardrails, and their audit entries.
+//! The use cases that manage guardrails: their ports, their shared parts and their audit entries.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use crate::json::Json;
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{Workspace, WorkspaceRepository};
 
-/// The ports of the use cases that manage guardrails.
+/// The use cases that manage guardrails, over their ports. Assigning keys is an operation of its own:
+/// [`super::AssignKeysToGuardrail`].
 #[derive(Clone)]
-pub struct GuardrailPorts {
+pub struct ManageGuardrails {
     /// Stores guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
     /// Stores workspaces and their default guardrails.
@@ -33,14 +34,18 @@ pub struct PlacedGuardrail {
     pub workspace_default: bool,
 }
 
-impl GuardrailPorts {
+impl ManageGuardrails {
     pub(super) async fn find(&self, id: &str) -> Result<Guardrail, GuardrailError> {
         let id: GuardrailId = id.parse().map_err(|_| GuardrailError::UnknownGuardrail)?;
         self.guardrails.find(id).await?.ok_or(GuardrailError::UnknownGuardrail)
     }
 
-    /// Adds to a guardrail whether it is its workspace's default.
-    pub(super) async fn place(&self, guardrail: Guardrail) -> Result<PlacedGuardrail, GuardrailError> {
+    /// Returns the current guardrail, of any workspace.
+    ///
+    /// # Errors
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    pub async fn get(&self, id: &str) -> Result<PlacedGuardrail, GuardrailError> {
+        let guardrail = self.find(id).await?;
         let workspace = self.workspaces.find(guardrail.workspace_id).await?;
         let workspace_default = workspace.is_some_and(|found| found.default_guardrail_id == Some(guardrail.id));
         Ok(PlacedGuardrail { guardrail, workspace_default })
@@ -63,10 +68,9 @@ pub(super) fn audit_draft(
     before: Option<&PlacedGuardrail>,
     after: Option<&PlacedGuardrail>,
 ) -> AuditDraft {
-    let states = [("before", before.map(describe)), ("after", after.map(describe))];
-    let details = Json::object(states.iter().filter_map(|(name, state)| Some((*name, state.as_ref()?.text()))));
     let id = after.or(before).map(|placed| placed.guardrail.id.to_string());
-    AuditDraft::done(actor, action, format!("guardrail {}", id.unwrap_or_default()), details)
+    let subject = format!("guardrail {}", id.unwrap_or_default());
+    AuditDraft::change(actor, action, subject, before.map(describe), after.map(describe))
 }
 
 /// The highest number of characters of a pattern in an audit entry; the guardrail's versions hold the whole pattern.

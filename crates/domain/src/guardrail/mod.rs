@@ -18,8 +18,6 @@ mod read_guardrails;
 mod update_guardrail;
 
 pub use assign_keys_to_guardrail::*;
-pub use change_guardrails::*;
-pub use create_guardrail::*;
 pub use draft::*;
 pub use errors::*;
 pub use known_names::*;
@@ -29,4 +27,3 @@ pub use permission::Forbidden;
 pub use policy::*;
 pub use ports::*;
 pub use read_guardrails::*;
-pub use update_guardrail::*;

@@ -149,56 +149,29 @@ pub struct BuiltinContentFilter {
     pub action: FilterAction,
 }
 
-/// The built-in patterns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BuiltinFilter {
-    /// E-mail addresses.
-    Email,
-    /// Telephone numbers.
-    Phone,
-    /// Social security numbers of the United States.
-    Ssn,
-    /// Payment card numbers whose check digit is right.
-    CreditCard,
-    /// IP addresses, version 4 and 6.
-    IpAddress,
-    /// Keys and tokens of well-known services, private keys, and values labelled as a password.
-    Secrets,
-    /// Attempts to make a model disregard its instructions.
-    RegexPromptInjection,
+named_enum! {
+    /// The built-in patterns.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum BuiltinFilter {
+        /// E-mail addresses.
+        Email = "email",
+        /// Telephone numbers.
+        Phone = "phone",
+        /// Social security numbers of the United States.
+        Ssn = "ssn",
+        /// Payment card numbers whose check digit is right.
+        CreditCard = "credit-card",
+        /// IP addresses, version 4 and 6.
+        IpAddress = "ip-address",
+        /// Keys and tokens of well-known services, private keys, and values labelled as a password.
+        Secrets = "secrets",
+        /// Attempts to make a model disregard its instructions.
+        RegexPromptInjection = "regex-prompt-injection",
+    }
 }
 
 impl BuiltinFilter {
-    /// All patterns.
-    pub const ALL: [Self; 7] = [
-        Self::Email,
-        Self::Phone,
-        Self::Ssn,
-        Self::CreditCard,
-        Self::IpAddress,
-        Self::Secrets,
-        Self::RegexPromptInjection,
-    ];
-
-    /// Returns the name on all interfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Phone => "phone",
-            Self::Ssn => "ssn",
-            Self::CreditCard => "credit-card",
-            Self::IpAddress => "ip-address",
-            Self::Secrets => "secrets",
-            Self::RegexPromptInjection => "regex-prompt-injection",
-        }
-    }
-
-    /// Returns the pattern of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|filter| filter.as_str() == name)
-    }
-
     /// Returns the label for error messages. In brackets it replaces a redacted match.
     pub fn label(self) -> &'static str {
         match self {

@@ -45,28 +45,23 @@ impl GuardrailPolicies for NoGuardrails {
 ///   for the keys that did not have the guardrail, `remove_keys` that of [`super::keys_removed`].
 /// - Only live keys have assignments. Disabled and expired keys are live, deleted ones are not.
 /// - Of concurrent changes to one guardrail from the same version, exactly one succeeds.
-/// - The same transaction writes to the change feed ([`crate::change_feed::ChangeSubject`]). `update`, `update_default`
-///   and `delete` write the guardrail. A changed default writes the workspace. Keys whose guardrail changed are written
+/// - The same transaction writes to the change feed ([`crate::change_feed::ChangeSubject`]). `update` and
+///   `delete` write the guardrail. A changed default writes the workspace. Keys whose guardrail changed are written
 ///   one by one or as their workspace.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailRepository: Send + Sync {
-    /// Adds a guardrail and its first version; returns false if its workspace does not exist.
-    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
-
-    /// Adds a guardrail like [`Self::insert`] and makes it the default of its workspace, replacing the previous
-    /// default.
-    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Adds a guardrail and its first version; returns false if its workspace does not exist. With `default` it becomes
+    /// the default of its workspace, replacing the previous one.
+    async fn insert(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Replaces name, budget and rules, and stores the result as a version, if the stored version is one below
-    /// `guardrail.version`; returns false otherwise.
-    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
-
-    /// Updates like [`Self::update`], and makes the guardrail its workspace's default or removes it as the default.
-    async fn update_default(
+    /// `guardrail.version`; returns false otherwise. `default` makes the guardrail its workspace's default or removes
+    /// it as the default.
+    async fn update(
         &self,
         guardrail: &Guardrail,
-        default: bool,
+        default: Option<bool>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 

@@ -1,74 +1,59 @@
 //! Changes guardrails.
 
 use super::management::audit_draft;
-use super::{Guardrail, GuardrailDraft, GuardrailError, GuardrailPorts, PlacedGuardrail};
+use super::{Guardrail, GuardrailDraft, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use crate::audit::Actor;
 
 /// The number of attempts at a change while others change the same record.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Changes a guardrail.
-pub struct UpdateGuardrail {
-    ports: GuardrailPorts,
-}
-
-impl UpdateGuardrail {
-    /// Wires the ports.
-    pub fn new(ports: GuardrailPorts) -> Self {
-        Self { ports }
-    }
-
+impl ManageGuardrails {
     /// Changes only the members that the draft names: `null` clears a member, a list is replaced as a whole. Creates a
     /// new version if something differs. Concurrent changes of other members are kept.
     ///
     /// # Errors
     /// Fails if the draft is invalid or names no member, if the guardrail does not exist, if concurrent changes win
     /// every time, or if the store fails.
-    pub async fn execute(
+    pub async fn update(
         &self,
         actor: &Actor,
         id: &str,
         draft: &GuardrailDraft,
     ) -> Result<PlacedGuardrail, GuardrailError> {
         draft.require_changes()?;
-        let change = |before: Guardrail| draft.apply(before, &self.ports.names).map_err(GuardrailError::from);
-        change_with_retries(&self.ports, actor, "guardrail.update", id, draft.workspace_default(), change).await
+        let change = |before: Guardrail| draft.apply(before, &self.names).map_err(GuardrailError::from);
+        self.change(actor, "guardrail.update", id, draft.workspace_default(), change).await
     }
-}
 
-/// Replaces a guardrail with the result of `change`. It repeats the change on the newest record if it lost a race.
-pub(super) async fn change_with_retries(
-    ports: &GuardrailPorts,
-    actor: &Actor,
-    action: &'static str,
-    id: &str,
-    default: Option<bool>,
-    change: impl Fn(Guardrail) -> Result<Guardrail, GuardrailError>,
-) -> Result<PlacedGuardrail, GuardrailError> {
-    for _ in 0..MAX_ATTEMPTS {
-        let before = ports.find(id).await?;
-        let before = ports.place(before).await?;
-        let changed = change(before.guardrail.clone())?;
-        let workspace_default = default.unwrap_or(before.workspace_default);
-        if changed == before.guardrail && workspace_default == before.workspace_default {
-            return Ok(before);
+    /// Replaces a guardrail with the result of `change`. It repeats the change on the newest record if it lost a race.
+    pub(super) async fn change(
+        &self,
+        actor: &Actor,
+        action: &'static str,
+        id: &str,
+        default: Option<bool>,
+        change: impl Fn(Guardrail) -> Result<Guardrail, GuardrailError>,
+    ) -> Result<PlacedGuardrail, GuardrailError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.get(id).await?;
+            let changed = change(before.guardrail.clone())?;
+            let workspace_default = default.unwrap_or(before.workspace_default);
+            if changed == before.guardrail && workspace_default == before.workspace_default {
+                return Ok(before);
+            }
+            let guardrail = Guardrail {
+                version: before.guardrail.version.saturating_add(1),
+                updated_at: Some(self.clock.now()),
+                ..changed
+            };
+            let after = PlacedGuardrail { guardrail, workspace_default };
+            let audit = audit_draft(actor, action, Some(&before), Some(&after));
+            if self.guardrails.update(&after.guardrail, default, &audit).await? {
+                return Ok(after);
+            }
         }
-        let guardrail = Guardrail {
-            version: before.guardrail.version.saturating_add(1),
-            updated_at: Some(ports.clock.now()),
-            ..changed
-        };
-        let after = PlacedGuardrail { guardrail, workspace_default };
-        let audit = audit_draft(actor, action, Some(&before), Some(&after));
-        let done = match default {
-            Some(default) => ports.guardrails.update_default(&after.guardrail, default, &audit).await?,
-            None => ports.guardrails.update(&after.guardrail, &audit).await?,
-        };
-        if done {
-            return Ok(after);
-        }
+        Err(GuardrailError::Conflict)
     }
-    Err(GuardrailError::Conflict)
 }
 
 #[cfg(test)]

@@ -4,61 +4,28 @@ use std::str::FromStr;
 
 use super::InvalidModalityFilter;
 
-/// An output modality that models can be filtered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Modality {
-    /// `text`
-    Text,
-    /// `image`
-    Image,
-    /// `embeddings`
-    Embeddings,
-    /// `audio`
-    Audio,
-    /// `video`
-    Video,
-    /// `rerank`
-    Rerank,
-    /// `decisions`
-    Decisions,
-    /// `speech`
-    Speech,
-    /// `transcription`
-    Transcription,
-}
-
-impl Modality {
-    /// All modalities, in the interface's order.
-    pub const ALL: [Self; 9] = [
-        Self::Text,
-        Self::Image,
-        Self::Embeddings,
-        Self::Audio,
-        Self::Video,
-        Self::Rerank,
-        Self::Decisions,
-        Self::Speech,
-        Self::Transcription,
-    ];
-
-    /// Returns the name in API and configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Image => "image",
-            Self::Embeddings => "embeddings",
-            Self::Audio => "audio",
-            Self::Video => "video",
-            Self::Rerank => "rerank",
-            Self::Decisions => "decisions",
-            Self::Speech => "speech",
-            Self::Transcription => "transcription",
-        }
-    }
-
-    /// Returns the modality with this name, in any case.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|modality| modality.as_str().eq_ignore_ascii_case(name))
+named_enum! {
+    /// An output modality that models can be filtered by.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Modality {
+        /// `text`
+        Text = "text",
+        /// `image`
+        Image = "image",
+        /// `embeddings`
+        Embeddings = "embeddings",
+        /// `audio`
+        Audio = "audio",
+        /// `video`
+        Video = "video",
+        /// `rerank`
+        Rerank = "rerank",
+        /// `decisions`
+        Decisions = "decisions",
+        /// `speech`
+        Speech = "speech",
+        /// `transcription`
+        Transcription = "transcription",
     }
 }
 
@@ -123,8 +90,8 @@ impl FromStr for ModalityFilter {
             if name.eq_ignore_ascii_case("all") {
                 all = true;
             } else {
-                let modality =
-                    Modality::from_name(name).ok_or_else(|| InvalidModalityFilter(name.chars().take(64).collect()))?;
+                let modality = Modality::from_name(&name.to_ascii_lowercase())
+                    .ok_or_else(|| InvalidModalityFilter(name.chars().take(64).collect()))?;
                 set = set.with(modality);
             }
         }

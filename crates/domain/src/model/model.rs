@@ -53,7 +53,7 @@ pub struct Architecture {
 impl Architecture {
     /// Returns the output modalities that a filter can name.
     pub fn outputs(&self) -> ModalitySet {
-        self.output_modalities.iter().filter_map(|name| Modality::from_name(name)).collect()
+        self.output_modalities.iter().filter_map(|name| Modality::from_name(&name.to_ascii_lowercase())).collect()
     }
 }
 

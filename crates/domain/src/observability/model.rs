@@ -43,13 +43,15 @@ pub struct Destination {
     pub updated_at: Option<DateTime<Utc>>,
 }
 
-/// The kind of a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DestinationKind {
-    /// An OpenTelemetry collector: OTLP over HTTP with JSON.
-    OtelCollector,
-    /// A server that accepts the same body by POST, signed.
-    Webhook,
+named_enum! {
+    /// The kind of a destination.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum DestinationKind {
+        /// An OpenTelemetry collector: OTLP over HTTP with JSON.
+        OtelCollector = "otel-collector",
+        /// A server that accepts the same body by POST, signed.
+        Webhook = "webhook",
+    }
 }
 
 impl Destination {
@@ -71,24 +73,6 @@ impl Destination {
     pub fn receives_alert(&self, alert: &BudgetAlert) -> bool {
         let is_wanted = |ids: &Vec<ApiKeyId>| alert.api_key().is_some_and(|key| ids.contains(&key));
         self.enabled && self.api_key_ids.as_ref().is_none_or(is_wanted)
-    }
-}
-
-impl DestinationKind {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::OtelCollector, Self::Webhook];
-
-    /// Returns the name in configuration, API and store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OtelCollector => "otel-collector",
-            Self::Webhook => "webhook",
-        }
-    }
-
-    /// Returns the kind with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

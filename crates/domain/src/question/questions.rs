@@ -93,36 +93,18 @@ impl ChoiceOption {
     }
 }
 
-/// The type of a question, without its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QuestionType {
-    /// Yes or no.
-    Noul,
-    /// One of several options.
-    Choice,
-    /// A position on a scale.
-    Score,
-    /// A rectangle in an image.
-    Box,
-}
-
-impl QuestionType {
-    /// All types.
-    pub const ALL: [Self; 4] = [Self::Noul, Self::Choice, Self::Score, Self::Box];
-
-    /// Returns the value of the member `type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Noul => "noul",
-            Self::Choice => "choice",
-            Self::Score => "score",
-            Self::Box => "box",
-        }
-    }
-
-    /// Returns the type of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == name)
+named_enum! {
+    /// The type of a question, without its content.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum QuestionType {
+        /// Yes or no.
+        Noul = "noul",
+        /// One of several options.
+        Choice = "choice",
+        /// A position on a scale.
+        Score = "score",
+        /// A rectangle in an image.
+        Box = "box",
     }
 }
 

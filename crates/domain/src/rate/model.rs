@@ -54,41 +54,25 @@ pub struct DefaultRates {
     pub workspace: RateLimits,
 }
 
-/// The scope of a rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateScope {
-    /// One key.
-    Key,
-    /// One workspace, over all of its keys.
-    Workspace,
-}
-
-impl RateScope {
-    /// Returns the name on all interfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Workspace => "workspace",
-        }
+named_enum! {
+    /// The scope of a rate limit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RateScope {
+        /// One key.
+        Key = "key",
+        /// One workspace, over all of its keys.
+        Workspace = "workspace",
     }
 }
 
-/// The unit of a rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateUnit {
-    /// Requests.
-    Requests,
-    /// Tokens.
-    Tokens,
-}
-
-impl RateUnit {
-    /// Returns the name on all interfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Tokens => "tokens",
-        }
+named_enum! {
+    /// The unit of a rate limit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RateUnit {
+        /// Requests.
+        Requests = "requests",
+        /// Tokens.
+        Tokens = "tokens",
     }
 }
 

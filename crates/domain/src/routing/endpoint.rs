@@ -57,74 +57,35 @@ impl Default for DataPolicy {
     }
 }
 
-/// The number format of a model's weights.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Quantization {
-    /// 4-bit integers.
-    Int4,
-    /// 8-bit integers.
-    Int8,
-    /// 4-bit floats.
-    Fp4,
-    /// 4-bit floats with shared exponents (MX).
-    Mxfp4,
-    /// 4-bit floats with shared exponents (NV).
-    Nvfp4,
-    /// 6-bit floats.
-    Fp6,
-    /// 8-bit floats.
-    Fp8,
-    /// 8-bit floats with shared exponents (MX).
-    Mxfp8,
-    /// 16-bit floats.
-    Fp16,
-    /// 16-bit brain floats.
-    Bf16,
-    /// 32-bit floats.
-    Fp32,
-    /// Not configured.
-    #[default]
-    Unknown,
-}
-
-impl Quantization {
-    /// Every format.
-    pub const ALL: [Self; 12] = [
-        Self::Int4,
-        Self::Int8,
-        Self::Fp4,
-        Self::Mxfp4,
-        Self::Nvfp4,
-        Self::Fp6,
-        Self::Fp8,
-        Self::Mxfp8,
-        Self::Fp16,
-        Self::Bf16,
-        Self::Fp32,
-        Self::Unknown,
-    ];
-
-    /// Returns its name in configuration and preferences.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Int4 => "int4",
-            Self::Int8 => "int8",
-            Self::Fp4 => "fp4",
-            Self::Mxfp4 => "mxfp4",
-            Self::Nvfp4 => "nvfp4",
-            Self::Fp6 => "fp6",
-            Self::Fp8 => "fp8",
-            Self::Mxfp8 => "mxfp8",
-            Self::Fp16 => "fp16",
-            Self::Bf16 => "bf16",
-            Self::Fp32 => "fp32",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the format with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == name)
+named_enum! {
+    /// The number format of a model's weights.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+    pub enum Quantization {
+        /// 4-bit integers.
+        Int4 = "int4",
+        /// 8-bit integers.
+        Int8 = "int8",
+        /// 4-bit floats.
+        Fp4 = "fp4",
+        /// 4-bit floats with shared exponents (MX).
+        Mxfp4 = "mxfp4",
+        /// 4-bit floats with shared exponents (NV).
+        Nvfp4 = "nvfp4",
+        /// 6-bit floats.
+        Fp6 = "fp6",
+        /// 8-bit floats.
+        Fp8 = "fp8",
+        /// 8-bit floats with shared exponents (MX).
+        Mxfp8 = "mxfp8",
+        /// 16-bit floats.
+        Fp16 = "fp16",
+        /// 16-bit brain floats.
+        Bf16 = "bf16",
+        /// 32-bit floats.
+        Fp32 = "fp32",
+        /// Not configured.
+        #[default]
+        Unknown = "unknown",
     }
 }
 
@@ -148,25 +109,16 @@ impl Default for ChatSettings {
     }
 }
 
-/// The method by which a chat model answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChatMethod {
-    /// One call per question; the log-probabilities of the label tokens give the distribution.
-    Logprobs,
-    /// One call for all questions; the model states probabilities in structured output.
-    Structured,
-    /// `Logprobs` if the first call returns log-probabilities, else `Structured`.
-    Auto,
-}
-
-impl ChatMethod {
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Logprobs => "logprobs",
-            Self::Structured => "structured",
-            Self::Auto => "auto",
-        }
+named_enum! {
+    /// The method by which a chat model answers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ChatMethod {
+        /// One call per question; the log-probabilities of the label tokens give the distribution.
+        Logprobs = "logprobs",
+        /// One call for all questions; the model states probabilities in structured output.
+        Structured = "structured",
+        /// `Logprobs` if the first call returns log-probabilities, else `Structured`.
+        Auto = "auto",
     }
 }
 

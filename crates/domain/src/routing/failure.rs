@@ -34,7 +34,7 @@ pub enum AttemptFailureKind {
     /// The client disconnected, so the attempt was cancelled.
     ClientDisconnected,
     /// A failure that a sandbox model simulates. It is returned to the client without a fallback.
-    Simulated(SimulatedFailure),
+    Simulated(ErrorKind),
 }
 
 impl AttemptFailureKind {
@@ -65,40 +65,6 @@ impl AttemptFailureKind {
     /// Returns true if the request ends with this failure: another endpoint would not help.
     pub fn ends_request(self) -> bool {
         matches!(self, Self::ClientDisconnected | Self::MemoryExhausted | Self::Simulated(_))
-    }
-}
-
-/// A failure that a sandbox model can simulate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SimulatedFailure {
-    /// 402
-    InsufficientCredits,
-    /// 403
-    Forbidden,
-    /// 429
-    RateLimited,
-    /// 502
-    ProviderFailure,
-    /// 503
-    Unavailable,
-    /// 524
-    TimedOut,
-    /// 529
-    ProviderOverloaded,
-}
-
-impl SimulatedFailure {
-    /// Returns the kind of error that the client receives.
-    pub fn kind(self) -> ErrorKind {
-        match self {
-            Self::InsufficientCredits => ErrorKind::InsufficientCredits,
-            Self::Forbidden => ErrorKind::Forbidden,
-            Self::RateLimited => ErrorKind::RateLimited,
-            Self::ProviderFailure => ErrorKind::ProviderFailure,
-            Self::Unavailable => ErrorKind::Unavailable,
-            Self::TimedOut => ErrorKind::TimedOut,
-            Self::ProviderOverloaded => ErrorKind::ProviderOverloaded,
-        }
     }
 }
 
@@ -206,7 +172,7 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
         Some(Kind::TimedOut) => ErrorKind::TimedOut,
         Some(Kind::ClientDisconnected) => ErrorKind::ClientDisconnected,
         Some(Kind::MemoryExhausted) => ErrorKind::Unavailable,
-        Some(Kind::Simulated(simulated)) => simulated.kind(),
+        Some(Kind::Simulated(kind)) => kind,
         Some(_) => ErrorKind::ProviderFailure,
         None if last_other(&[Kind::Overloaded]).is_some() => ErrorKind::InvalidRequest,
         None if failures.is_empty() => ErrorKind::ProviderFailure,
@@ -214,73 +180,51 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
     }
 }
 
-/// The cause of a failed attempt that lies between the client and the request: in the network, in the configuration, or
-/// in the account at the provider. A closed list, so that it can be shown to every client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureCause {
-    /// The host name has no address.
-    NameNotFound,
-    /// The port is closed.
-    ConnectionRefused,
-    /// No route leads to the address.
-    Unreachable,
-    /// The time to connect passed.
-    ConnectTimedOut,
-    /// The peer ended the connection before the request.
-    ConnectionEnded,
-    /// No connection to the proxy.
-    ProxyUnreachable,
-    /// 407: the proxy needs credentials, or others.
-    ProxyCredentials,
-    /// The proxy answered `CONNECT` with another status than 200 and 407, or not at all.
-    ProxyRejected,
-    /// No trusted authority signed the certificate.
-    CertificateUntrusted,
-    /// The provider presents a certificate authority as its own certificate.
-    CertificateIsAuthority,
-    /// The certificate is not valid at this time.
-    CertificateExpired,
-    /// The certificate does not contain the host name.
-    CertificateName,
-    /// No certificate authority is known.
-    NoAuthorities,
-    /// The port does not respond in TLS.
-    NoTls,
-    /// TLS failed in another way.
-    TlsFailed,
-    /// `HTTP_1_1_REQUIRED`.
-    Http11Required,
-    /// The account has no balance, credit or quota left, or its billing is not active.
-    AccountExhausted,
-    /// The API key is missing, unknown, expired or disabled.
-    KeyRejected,
+named_enum! {
+    /// The cause of a failed attempt that lies between the client and the request: in the network, in the
+    /// configuration, or in the account at the provider. A closed list, so that it can be shown to every client.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum FailureCause {
+        /// The host name has no address.
+        NameNotFound = "name_not_found",
+        /// The port is closed.
+        ConnectionRefused = "connection_refused",
+        /// No route leads to the address.
+        Unreachable = "unreachable",
+        /// The time to connect passed.
+        ConnectTimedOut = "connect_timed_out",
+        /// The peer ended the connection before the request.
+        ConnectionEnded = "connection_ended",
+        /// No connection to the proxy.
+        ProxyUnreachable = "proxy_unreachable",
+        /// 407: the proxy needs credentials, or others.
+        ProxyCredentials = "proxy_credentials",
+        /// The proxy answered `CONNECT` with another status than 200 and 407, or not at all.
+        ProxyRejected = "proxy_rejected",
+        /// No trusted authority signed the certificate.
+        CertificateUntrusted = "certificate_untrusted",
+        /// The provider presents a certificate authority as its own certificate.
+        CertificateIsAuthority = "certificate_is_authority",
+        /// The certificate is not valid at this time.
+        CertificateExpired = "certificate_expired",
+        /// The certificate does not contain the host name.
+        CertificateName = "certificate_name",
+        /// No certificate authority is known.
+        NoAuthorities = "no_authorities",
+        /// The port does not respond in TLS.
+        NoTls = "no_tls",
+        /// TLS failed in another way.
+        TlsFailed = "tls_failed",
+        /// `HTTP_1_1_REQUIRED`.
+        Http11Required = "http_1_1_required",
+        /// The account has no balance, credit or quota left, or its billing is not active.
+        AccountExhausted = "account_exhausted",
+        /// The API key is missing, unknown, expired or disabled.
+        KeyRejected = "key_rejected",
+    }
 }
 
 impl FailureCause {
-    /// Returns the name in metadata and logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NameNotFound => "name_not_found",
-            Self::ConnectionRefused => "connection_refused",
-            Self::Unreachable => "unreachable",
-            Self::ConnectTimedOut => "connect_timed_out",
-            Self::ConnectionEnded => "connection_ended",
-            Self::ProxyUnreachable => "proxy_unreachable",
-            Self::ProxyCredentials => "proxy_credentials",
-            Self::ProxyRejected => "proxy_rejected",
-            Self::CertificateUntrusted => "certificate_untrusted",
-            Self::CertificateIsAuthority => "certificate_is_authority",
-            Self::CertificateExpired => "certificate_expired",
-            Self::CertificateName => "certificate_name",
-            Self::NoAuthorities => "no_authorities",
-            Self::NoTls => "no_tls",
-            Self::TlsFailed => "tls_failed",
-            Self::Http11Required => "http_1_1_required",
-            Self::AccountExhausted => "account_exhausted",
-            Self::KeyRejected => "key_rejected",
-        }
-    }
-
     /// Returns the sentence for people.
     pub fn sentence(self) -> &'static str {
         match self {

@@ -207,27 +207,17 @@ impl EndpointLimits {
     }
 }
 
-/// The form in which an endpoint accepts images and other media.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AttachmentForm {
-    /// No media.
-    None,
-    /// The member `assets` of the System One wire.
-    Assets,
-    /// A member `images` beside the state.
-    Images,
-    /// Items or parts of the input.
-    InState,
-}
-
-impl AttachmentForm {
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Assets => "assets",
-            Self::Images => "images",
-            Self::InState => "input",
-        }
+named_enum! {
+    /// The form in which an endpoint accepts images and other media.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum AttachmentForm {
+        /// No media.
+        None = "none",
+        /// The member `assets` of the System One wire.
+        Assets = "assets",
+        /// A member `images` beside the state.
+        Images = "images",
+        /// Items or parts of the input.
+        InState = "input",
     }
 }

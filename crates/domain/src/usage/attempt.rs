@@ -7,66 +7,43 @@ use crate::model::ModelId;
 use crate::money::Usd;
 use crate::pricing::TokenPrices;
 
-macro_rules! outcomes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
-        /// The outcome of an attempt, with one name for records, metrics, traces and all interfaces.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum AttemptOutcome {
-            $($(#[$doc])* $name,)+
-        }
-
-        impl AttemptOutcome {
-            /// All outcomes, in the order of their declaration.
-            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$name),+];
-
-            /// Returns the name.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
-            }
-        }
-    };
-}
-
-outcomes! {
-    /// The provider answered.
-    Completed = "completed",
-    /// No connection, or one that was lost before the response began.
-    ConnectError = "connect_error",
-    /// An error status without a more specific outcome.
-    HttpError = "http_error",
-    /// A response that is no answer to the questions.
-    InvalidResponse = "invalid_response",
-    /// The provider rejected our credentials or our account.
-    ProviderAuthFailed = "provider_auth_failed",
-    /// The provider was overloaded.
-    Overloaded = "overloaded",
-    /// The deadline of the attempt passed.
-    TimedOut = "timed_out",
-    /// The provider rejected the request.
-    RejectedByProvider = "rejected_by_provider",
-    /// The model did not answer the question.
-    NoUsableAnswer = "no_usable_answer",
-    /// The memory for requests and answers is used up.
-    MemoryExhausted = "memory_exhausted",
-    /// The client disconnected.
-    ClientDisconnected = "client_disconnected",
-    /// Another sub-request failed first, or the attempt was still running at the end of its call.
-    Cancelled = "cancelled",
-    /// A hedged attempt that was not the first to answer.
-    HedgeLost = "hedge_lost",
-    /// A failure that a sandbox model simulates.
-    Simulated = "simulated",
-    /// The process crashed before the attempt had an outcome.
-    Abandoned = "abandoned",
-    /// An outcome of a newer release, read by this one.
-    Unknown = "unknown",
-}
-
-impl AttemptOutcome {
-    /// Returns the outcome of that name; [`Self::Unknown`] for other names, which must not make a charge unreadable.
-    pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name).unwrap_or(Self::Unknown)
-    }
+named_enum! {
+    /// The outcome of an attempt, with one name for records, metrics, traces and all interfaces.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum AttemptOutcome {
+        /// The provider answered.
+        Completed = "completed",
+        /// No connection, or one that was lost before the response began.
+        ConnectError = "connect_error",
+        /// An error status without a more specific outcome.
+        HttpError = "http_error",
+        /// A response that is no answer to the questions.
+        InvalidResponse = "invalid_response",
+        /// The provider rejected our credentials or our account.
+        ProviderAuthFailed = "provider_auth_failed",
+        /// The provider was overloaded.
+        Overloaded = "overloaded",
+        /// The deadline of the attempt passed.
+        TimedOut = "timed_out",
+        /// The provider rejected the request.
+        RejectedByProvider = "rejected_by_provider",
+        /// The model did not answer the question.
+        NoUsableAnswer = "no_usable_answer",
+        /// The memory for requests and answers is used up.
+        MemoryExhausted = "memory_exhausted",
+        /// The client disconnected.
+        ClientDisconnected = "client_disconnected",
+        /// Another sub-request failed first, or the attempt was still running at the end of its call.
+        Cancelled = "cancelled",
+        /// A hedged attempt that was not the first to answer.
+        HedgeLost = "hedge_lost",
+        /// A failure that a sandbox model simulates.
+        Simulated = "simulated",
+        /// The process crashed before the attempt had an outcome.
+        Abandoned = "abandoned",
+        /// An outcome of a newer release, read by this one.
+        Unknown = "unknown",
+    } or Unknown
 }
 
 impl fmt::Display for AttemptOutcome {
@@ -112,32 +89,20 @@ impl AttemptRecord {
     }
 }
 
-/// The source of token counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageSource {
-    /// The provider reported them.
-    Reported,
-    /// The provider reported none; the counts are the upper bound by the size of the request.
-    UpperBound,
-    /// No usage: nothing was sent, or the provider rejected the request and bills nothing.
-    None,
+named_enum! {
+    /// The source of token counts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum UsageSource {
+        /// The provider reported them.
+        Reported = "reported",
+        /// The provider reported none; the counts are the upper bound by the size of the request.
+        UpperBound = "upper_bound",
+        /// No usage: nothing was sent, or the provider rejected the request and bills nothing.
+        None = "none",
+    }
 }
 
 impl UsageSource {
-    /// Returns its name in stores and on surfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::UpperBound => "upper_bound",
-            Self::None => "none",
-        }
-    }
-
-    /// Returns the source with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Reported, Self::UpperBound, Self::None].into_iter().find(|source| source.as_str() == name)
-    }
-
     /// Returns the source of a sum: one upper bound makes the sum an upper bound.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {

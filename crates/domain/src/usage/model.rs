@@ -14,36 +14,18 @@ use crate::model::ModelId;
 use crate::money::Usd;
 use crate::pricing::TokenPrices;
 
-/// The outcome of a Decisions request that reached a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageOutcome {
-    /// It was answered.
-    Completed,
-    /// Every attempt failed.
-    Failed,
-    /// The client disconnected before the end.
-    Cancelled,
-    /// The process crashed, so the outcome is unknown.
-    Abandoned,
-}
-
-impl UsageOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::Abandoned];
-
-    /// Returns the name in stores and on all interfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Abandoned => "abandoned",
-        }
-    }
-
-    /// Returns the outcome of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
+named_enum! {
+    /// The outcome of a Decisions request that reached a provider.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum UsageOutcome {
+        /// It was answered.
+        Completed = "completed",
+        /// Every attempt failed.
+        Failed = "failed",
+        /// The client disconnected before the end.
+        Cancelled = "cancelled",
+        /// The process crashed, so the outcome is unknown.
+        Abandoned = "abandoned",
     }
 }
 
@@ -147,34 +129,17 @@ impl UsageRecord {
     }
 }
 
-/// The action of a filter on a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FilterAction {
-    /// Records the match in the usage record.
-    Flag,
-    /// Replaces the match before the request is sent.
-    Redact,
-    /// Rejects the request.
-    Block,
-}
-
-impl FilterAction {
-    /// All actions, from the mildest to the most severe.
-    pub const ALL: [Self; 3] = [Self::Flag, Self::Redact, Self::Block];
-
-    /// Returns the name on all interfaces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Redact => "redact",
-            Self::Block => "block",
-        }
-    }
-
-    /// Returns the action of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.as_str() == name)
+named_enum! {
+    /// The action of a filter on a match.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum FilterAction {
+        /// Records the match in the usage record.
+        Flag = "flag",
+        /// Replaces the match before the request is sent.
+        Redact = "redact",
+        /// Rejects the request.
+        Block = "block",
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::model::named;
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
-use crate::budget::WorkspaceBudgets;
 use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
@@ -58,27 +58,13 @@ impl CreateWorkspace {
     }
 
     fn draft(&self, name: WorkspaceName, owner_id: Option<String>) -> Workspace {
-        Workspace {
-            id: self.ids.workspace_id(),
-            name,
-            owner_id,
-            is_default: false,
-            suspended: false,
-            credit: None,
-            budgets: WorkspaceBudgets::default(),
-            rates: RateLimits::default(),
-            default_guardrail_id: None,
-            storage_used_bytes: 0,
-            created_at: self.clock.now(),
-        }
+        Workspace::draft(self.ids.workspace_id(), name, owner_id, self.clock.now())
     }
 }
 
 fn created(actor: &Actor, workspace: &Workspace) -> AuditDraft {
-    let name = Json::string(workspace.name.as_str());
-    let after = Json::object([("name", name.text())]);
-    let details = Json::object([("after", after.text())]);
-    AuditDraft::done(actor, "workspace.create", format!("workspace {}", workspace.id), details)
+    let subject = format!("workspace {}", workspace.id);
+    AuditDraft::change(actor, "workspace.create", subject, None, Some(named(&workspace.name)))
 }
 
 /// Creates the default workspace and the first management key, once.
@@ -104,19 +90,8 @@ impl BootstrapInstance {
     pub async fn execute(&self) -> Result<Option<ApiKeySecret>, WorkspaceError> {
         let now = self.clock.now();
         let secret = self.secrets.api_key_secret()?;
-        let workspace = Workspace {
-            id: self.ids.workspace_id(),
-            name: WorkspaceName::try_new("default")?,
-            owner_id: None,
-            is_default: true,
-            suspended: false,
-            credit: None,
-            budgets: WorkspaceBudgets::default(),
-            rates: RateLimits::default(),
-            default_guardrail_id: None,
-            storage_used_bytes: 0,
-            created_at: now,
-        };
+        let default = Workspace::draft(self.ids.workspace_id(), WorkspaceName::try_new("default")?, None, now);
+        let workspace = Workspace { is_default: true, ..default };
         let key = ApiKey {
             id: self.ids.api_key_id(),
             hash: secret.hash(),

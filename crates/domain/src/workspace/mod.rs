@@ -1,19 +1,15 @@
 //! Workspaces: the tenants.
 
-mod change_workspace;
+mod changes;
 mod create_workspace;
-mod credit;
-mod delete_workspace;
 mod errors;
+mod manage_workspaces;
 mod model;
 mod ports;
-mod set_workspace_budgets;
 
-pub use change_workspace::*;
+pub use changes::*;
 pub use create_workspace::*;
-pub use credit::*;
-pub use delete_workspace::*;
 pub use errors::*;
+pub use manage_workspaces::*;
 pub use model::*;
 pub use ports::*;
-pub use set_workspace_budgets::*;

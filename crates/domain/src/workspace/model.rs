@@ -38,6 +38,30 @@ pub struct Workspace {
     pub created_at: DateTime<Utc>,
 }
 
+impl Workspace {
+    /// Returns a workspace that is unlimited, empty and not the default.
+    pub(super) fn draft(
+        id: WorkspaceId,
+        name: WorkspaceName,
+        owner_id: Option<String>,
+        created_at: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            owner_id,
+            is_default: false,
+            suspended: false,
+            credit: None,
+            budgets: WorkspaceBudgets::default(),
+            rates: RateLimits::default(),
+            default_guardrail_id: None,
+            storage_used_bytes: 0,
+            created_at,
+        }
+    }
+}
+
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a workspace name has 1 to 100 characters and no control characters")]
@@ -129,6 +153,6 @@ pub(super) fn rates(rates: RateLimits) -> Json {
     ])
 }
 
-pub(super) fn before_and_after(before: &Json, after: &Json) -> Json {
-    Json::object([("before", before.text()), ("after", after.text())])
+pub(super) fn named(name: &WorkspaceName) -> Json {
+    Json::object([("name", Json::string(name.as_str()).text())])
 }

@@ -205,13 +205,13 @@ async fn workspace_changes_append_one_entry_each(stores: &Stores) {
 
 async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
-    assert_entries!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), false, &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
-    assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), false, &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
-    assert_entries!(stores, 1, Ok(true), guardrails.update(&second, &draft));
-    assert_entries!(stores, 0, Ok(false), guardrails.update(&second, &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.update(&second, None, &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.update(&second, None, &draft));
     assert_entries!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));

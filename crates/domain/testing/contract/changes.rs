@@ -65,7 +65,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
             }
             3 => {
                 let changed = Guardrail { version: 2, ..guardrail(2, 1) };
-                assert!(stores.guardrails.update_default(&changed, true, &draft).await.unwrap());
+                assert!(stores.guardrails.update(&changed, Some(true), &draft).await.unwrap());
                 vec![workspace, rules]
             }
             4 => {
@@ -96,7 +96,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
 async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
-    assert!(stores.guardrails.insert_default(&guardrail(2, 1), &audit()).await.unwrap());
+    assert!(stores.guardrails.insert(&guardrail(2, 1), true, &audit()).await.unwrap());
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
@@ -107,7 +107,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
-    assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, &audit()).await.unwrap());
+    assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
     assert!(!stores.models.apply(&CatalogueChange::default(), 99, &audit()).await.unwrap());
     assert_eq!(since(stores, before).await, Changes::Continued(Vec::new()));
     assert_eq!(newest_change(stores).await, before);
@@ -193,7 +193,7 @@ async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
             assert!(stores.api_keys.insert(&inference_key(number, 1), &audit()).await.is_err());
         } else {
             let next = Guardrail { version: 2, ..guardrail(10 + number, 1) };
-            assert!(stores.guardrails.update(&next, &audit()).await.unwrap());
+            assert!(stores.guardrails.update(&next, None, &audit()).await.unwrap());
             let Changes::Continued(changes) = since(stores, before).await else { panic!("a number is missing") };
             assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(next.id)));
         }
@@ -266,7 +266,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
     let before = feed().await;
     disable(stores, 1, true).await;
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
-    assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, &audit()).await.unwrap());
+    assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
     assert!(stores.models.apply(&CatalogueChange::default(), 0, &audit()).await.unwrap());
     assert_eq!(feed().await, before);
@@ -281,7 +281,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             }
             1 => {
                 let changed = Guardrail { version: 3, budget: Some(limit), ..guardrail(2, 1) };
-                assert!(stores.guardrails.update(&changed, &audit()).await.unwrap());
+                assert!(stores.guardrails.update(&changed, None, &audit()).await.unwrap());
             }
             2 => {
                 let (none, some) = (WorkspaceBudgets::default(), Some(Usd::from_pico(7)));

@@ -61,7 +61,7 @@ fn whole(number: u64, version: u32) -> Guardrail {
 }
 
 async fn update(stores: &Stores, guardrail: &Guardrail, audit: &AuditDraft) -> bool {
-    stores.guardrails.update(guardrail, audit).await.unwrap()
+    stores.guardrails.update(guardrail, None, audit).await.unwrap()
 }
 
 async fn stored(stores: &Stores, number: u64) -> Guardrail {
@@ -93,7 +93,7 @@ pub(super) async fn update_stores_every_field(stores: &Stores) {
 pub(super) async fn versions_returns_every_version(stores: &Stores) {
     add_workspace(stores, 1).await;
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
-    assert!(stores.guardrails.insert(&named(10, "one", 1), &by("user:ada", "s")).await.unwrap());
+    assert!(stores.guardrails.insert(&named(10, "one", 1), false, &by("user:ada", "s")).await.unwrap());
     add_guardrail(stores, &guardrail(11, 1)).await;
     assert!(update(stores, &whole(10, 2), &by("key:00", "s")).await);
     assert!(update(stores, &named(10, "three", 3), &by("user:bob", "s")).await);
@@ -115,7 +115,7 @@ pub(super) async fn update_accepts_next_version_only(stores: &Stores) {
     let before = (newest_change(stores).await, newest_entry(stores).await);
     for version in [0, 1, 3, u32::MAX] {
         assert!(!update(stores, &named(10, "no", version), &audit()).await, "{version}");
-        let default = stores.guardrails.update_default(&named(10, "no", version), true, &audit()).await.unwrap();
+        let default = stores.guardrails.update(&named(10, "no", version), Some(true), &audit()).await.unwrap();
         assert!(!default, "{version}");
     }
     assert!(!update(stores, &named(12, "unknown", 2), &audit()).await);
@@ -135,7 +135,7 @@ pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
             update(stores, &rival, &by("user:ada", &format!("rival {number}"))).await
         } else {
             let audit = by("user:ada", &format!("rival {number}"));
-            stores.guardrails.update_default(&rival, true, &audit).await.unwrap()
+            stores.guardrails.update(&rival, Some(true), &audit).await.unwrap()
         };
         won.then_some(number)
     });
@@ -191,17 +191,17 @@ pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
 }
 
 pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Stores) {
-    assert!(!stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap(), "no workspace");
+    assert!(!stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap(), "no workspace");
     add_workspace(stores, 1).await;
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
+    assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
     add_guardrail(stores, &guardrail(11, 1)).await;
     let update = async |number: u64, version: u32, default: bool| {
         let changed = named(number, "changed", version);
-        assert!(stores.guardrails.update_default(&changed, default, &audit()).await.unwrap());
+        assert!(stores.guardrails.update(&changed, Some(default), &audit()).await.unwrap());
         assert_eq!(stored(stores, number).await, changed);
         default_of(stores, 1).await
     };
@@ -213,7 +213,7 @@ pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Sto
 pub(super) async fn delete_clears_default(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
-    assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
+    assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     let before = newest_change(stores).await;
     assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Workspace(workspace_id(1))];
@@ -230,13 +230,13 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
         assert_eq!(entry.actor.source.as_deref(), Some("203.0.113.7"));
     };
     let by = |subject: &str| by("user:ada", subject);
-    assert!(stores.guardrails.insert(&guardrail(10, 1), &by("insert")).await.unwrap());
+    assert!(stores.guardrails.insert(&guardrail(10, 1), false, &by("insert")).await.unwrap());
     wrote("insert").await;
-    assert!(stores.guardrails.insert_default(&guardrail(11, 1), &by("insert default")).await.unwrap());
+    assert!(stores.guardrails.insert(&guardrail(11, 1), true, &by("insert default")).await.unwrap());
     wrote("insert default").await;
     assert!(update(stores, &named(10, "two", 2), &by("update")).await);
     wrote("update").await;
-    assert!(stores.guardrails.update_default(&named(10, "three", 3), true, &by("update default")).await.unwrap());
+    assert!(stores.guardrails.update(&named(10, "three", 3), Some(true), &by("update default")).await.unwrap());
     wrote("update default").await;
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
@@ -247,7 +247,7 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     wrote("delete").await;
     // Failed changes have no entry.
     assert!(!stores.guardrails.delete(guardrail_id(11), &by("again")).await.unwrap());
-    assert!(!stores.guardrails.insert(&guardrail(12, 9), &by("nowhere")).await.unwrap());
+    assert!(!stores.guardrails.insert(&guardrail(12, 9), false, &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());
     assert_eq!(

@@ -64,7 +64,10 @@ async fn insert_fixtures(stores: &Stores) {
 }
 
 async fn find_returns_inserted_guardrail(stores: &Stores) {
-    assert!(!stores.guardrails.insert(&guardrail(1, 1), &audit()).await.unwrap(), "its workspace does not exist");
+    assert!(
+        !stores.guardrails.insert(&guardrail(1, 1), false, &audit()).await.unwrap(),
+        "its workspace does not exist"
+    );
     assert_eq!(stores.guardrails.find(guardrail_id(1)).await.unwrap(), None);
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;

@@ -63,7 +63,7 @@ async fn every_status_and_reason_is_stored(stores: &Stores) {
     for status in RejectionStatus::ALL {
         for reason in RejectionReason::ALL {
             let workspace_id = (status != RejectionStatus::Forbidden).then(|| workspace_id(1));
-            let rejection = Rejection { api_key: key_id(1), workspace_id, status, reason: *reason };
+            let rejection = Rejection { api_key: key_id(1), workspace_id, status, reason };
             counts.push(RejectionCount { rejection, hour: hour(0), count: counts.len() as u64 + 1 });
         }
     }

@@ -132,7 +132,7 @@ pub(super) async fn add_key(stores: &Stores, key: &ApiKey) {
 
 pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
     assert!(
-        stores.guardrails.insert(guardrail, &audit()).await.expect("a guardrail is added"),
+        stores.guardrails.insert(guardrail, false, &audit()).await.expect("a guardrail is added"),
         "its workspace is there"
     );
 }

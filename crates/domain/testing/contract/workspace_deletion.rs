@@ -83,7 +83,7 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     assert!(!repository.set_rates(id, found.rates, found.rates, &audit()).await.unwrap());
     assert_eq!(repository.add_credit(id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
     assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap());
-    let added = stores.guardrails.insert(&guardrail(1, 2), &audit()).await.unwrap();
+    let added = stores.guardrails.insert(&guardrail(1, 2), false, &audit()).await.unwrap();
     assert!(!added, "no guardrail");
     let added = stores.destinations.insert(&destination(1, 2), Destination::MAX_PER_KIND, &audit()).await.unwrap();
     assert_eq!(added, DestinationInsert::UnknownWorkspace);

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use api_actix::{DestinationView, read_destination};
 use domain::ids::DestinationId;
-use domain::observability::{
-    CreateDestination, DeleteDestination, Destination, DestinationError, DestinationFields, FindDestinationKeys,
-    ListDestinations, RetryDeadLetters, TestDestination, UpdateDestination,
-};
+use domain::observability::{Destination, DestinationError, DestinationFields, RetryDeadLetters, find_key_hashes};
 
 use super::Context;
 use super::context::{read_input, read_secret};
@@ -34,23 +31,23 @@ async fn create(context: &Context, args: DestinationArgs, workspace: Option<&str
     let (fields, of_file) = fields(args)?;
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace.or(of_file.as_deref())).await?;
-    let create = CreateDestination::new(broadcast::destination_ports(&context.config, &stores)?);
-    let made = create.execute(&context.actor(), Some(workspace), &fields).await?;
+    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
+    let made = destinations.create(&context.actor(), Some(workspace), &fields).await?;
     show(context, &stores, &made, "Created").await
 }
 
 async fn update(context: &Context, id: &str, args: DestinationArgs) -> anyhow::Result<ExitCode> {
     let (fields, _) = fields(args)?;
     let stores = context.stores().await?;
-    let update = UpdateDestination::new(broadcast::destination_ports(&context.config, &stores)?);
-    let changed = update.execute(&context.actor(), id, &fields).await.map_err(|error| name_missing(error, id))?;
+    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
+    let changed = destinations.update(&context.actor(), id, &fields).await.map_err(|error| name_missing(error, id))?;
     show(context, &stores, &changed, "Updated").await
 }
 
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let delete = DeleteDestination::new(broadcast::destination_ports(&context.config, &stores)?);
-    delete.execute(&context.actor(), id).await.map_err(|error| name_missing(error, id))?;
+    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
+    destinations.delete(&context.actor(), id).await.map_err(|error| name_missing(error, id))?;
     let view = Deleted { id, deleted: true };
     context.output.show(&view, || format!("The destination {id} is deleted."))
 }
@@ -90,8 +87,7 @@ fn name_missing(error: DestinationError, id: &str) -> anyhow::Error {
 /// Shows a written destination in the JSON of the HTTP API.
 async fn show(context: &Context, stores: &Stores, destination: &Destination, done: &str) -> anyhow::Result<ExitCode> {
     // The write has succeeded: keys without a hash are shown by their ids.
-    let keys = FindDestinationKeys::new(Arc::clone(&stores.keys));
-    let hashes = keys.execute(std::slice::from_ref(destination)).await.unwrap_or_default();
+    let hashes = find_key_hashes(&*stores.keys, std::slice::from_ref(destination)).await.unwrap_or_default();
     let view = DestinationView::new(destination, &hashes);
     let text = serde_json::to_string(&view)?;
     context.output.show(&view, || format!("{done} the destination {}.\n{}", destination.id, indent(&text)))
@@ -103,8 +99,8 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
         Some(named) => Some(context.workspace(&stores, Some(named)).await?),
         None => None,
     };
-    let found = ListDestinations::new(broadcast::repository(&stores)).execute(workspace).await?;
-    let hashes = FindDestinationKeys::new(Arc::clone(&stores.keys)).execute(&found).await?;
+    let found = broadcast::repository(&stores).list(workspace).await?;
+    let hashes = find_key_hashes(&*stores.keys, &found).await?;
     let list = List { data: found.iter().map(|one| DestinationView::new(one, &hashes)).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let row = |one: &DestinationView| {
@@ -117,8 +113,8 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
 
 async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let test = TestDestination::new(broadcast::destination_ports(&context.config, &stores)?);
-    let tested = test.execute(id).await.map_err(|error| name_missing(error, id))?;
+    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
+    let tested = destinations.test(id).await.map_err(|error| name_missing(error, id))?;
     let view = TestedDestination { id: tested.id.to_string(), reached: true };
     context.output.show(&view, || format!("The destination {id} accepts traces."))
 }

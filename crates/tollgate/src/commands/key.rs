@@ -6,8 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyChange, ApiKeyScope, CreateApiKeyError, DeleteApiKey, KeyReference, NewApiKey, NoGrantCache,
-    RotateApiKey, SwitchApiKey, UpdateApiKey,
+    ApiKey, ApiKeyChange, ApiKeyScope, CreateApiKeyError, KeyReference, NewApiKey, NoGrantCache, RotateApiKey,
 };
 use domain::budget::{LedgerReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
@@ -81,8 +80,7 @@ async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCo
     if let (Some(wanted), false) = (&change.name, allow_duplicate) {
         require_free_name(&stores, &name, wanted).await?;
     }
-    let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
-    let key = use_case.execute(&context.actor(), &name, &change).await?;
+    let key = stores.manage_keys().update(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
     context.output.show(&view, || describe(&view))
 }
@@ -234,7 +232,7 @@ fn row(key: &KeyView) -> [String; 8] {
 async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let name = find_key(&stores, name).await?;
-    let key = SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name, disabled).await?;
+    let key = stores.manage_keys().switch(&context.actor(), &name, disabled).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
     context.output.show(&document, || format!("The key {name} is {word}."))
@@ -256,7 +254,7 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
 async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let name = find_key(&stores, name).await?;
-    let key = DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name).await?;
+    let key = stores.manage_keys().delete(&context.actor(), &name).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
     context.output.show(&document, || format!("The key {name} is deleted."))
 }

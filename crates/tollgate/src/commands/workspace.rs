@@ -6,18 +6,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use domain::api_key::DeleteApiKey;
 use domain::container::BlobStore;
 use domain::edit::Edit;
 use domain::file::DeleteDocument;
-use domain::guardrail::{DeleteGuardrail, ListGuardrails};
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
-use domain::observability::{DeleteDestination, ListDestinations};
-use domain::workspace::{
-    AddCredit, BudgetsChange, ChangeWorkspaceError, ClearCredit, DeleteWorkspace, RatesChange, RenameWorkspace,
-    SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace, WorkspaceContents, WorkspaceError,
-};
+use domain::workspace::{BudgetsChange, ChangeWorkspaceError, RatesChange, WorkspaceContents, WorkspaceError};
 
 use super::Context;
 use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceContent, WorkspaceRatesArgs};
@@ -134,7 +128,7 @@ async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) 
     if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
         return Err(WorkspaceError::NameTaken(name.to_owned()).into());
     }
-    RenameWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, name).await?;
+    stores.manage_workspaces().rename(&context.actor(), id, name).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
     context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
 }
@@ -143,7 +137,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    let balance = AddCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, amount).await?;
+    let balance = stores.manage_workspaces().add_credit(&context.actor(), id, amount).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))
 }
@@ -151,7 +145,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
 async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
+    stores.manage_workspaces().clear_credit(&context.actor(), id).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
     context.output.show(&view, || format!("The workspace {id} has no credit limit."))
 }
@@ -165,8 +159,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let use_case = SetWorkspaceBudgets::new(Arc::clone(&stores.workspaces));
-    let budgets = use_case.execute(&context.actor(), id, change).await?;
+    let budgets = stores.manage_workspaces().set_budgets(&context.actor(), id, change).await?;
     let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
@@ -187,7 +180,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let rates = SetWorkspaceRates::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, change).await?;
+    let rates = stores.manage_workspaces().set_rates(&context.actor(), id, change).await?;
     let view = WorkspaceRatesView {
         id: id.to_string(),
         requests_per_minute: rates.requests_per_minute,
@@ -217,7 +210,7 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(id)).await?;
-    SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
+    stores.manage_workspaces().suspend(&context.actor(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))
@@ -240,7 +233,7 @@ async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceConte
         bail!("the workspace still has {remaining}: delete them first, or with --with {}", names(remaining).join(","));
     }
     empty(context, &stores, id, with).await?;
-    let deleted = DeleteWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
+    let deleted = stores.manage_workspaces().delete(&context.actor(), id).await?;
     let view = DeletedWorkspace::new(&deleted, contents);
     context.output.show(&view, || {
         let with = if contents.is_empty() { String::new() } else { format!(" with its {contents}") };
@@ -249,9 +242,9 @@ async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceConte
 }
 
 async fn contents(context: &Context, stores: &Stores, id: WorkspaceId) -> anyhow::Result<WorkspaceContents> {
-    let ports = stores.guardrail_ports(&context.config).await?;
-    let guardrails = ListGuardrails::new(ports).execute(Some(id), 0, usize::MAX).await?.guardrails.len();
-    let destinations = ListDestinations::new(broadcast::repository(stores)).execute(Some(id)).await?.len();
+    let ports = stores.manage_guardrails(&context.config).await?;
+    let guardrails = ports.list(Some(id), 0, usize::MAX).await?.guardrails.len();
+    let destinations = broadcast::repository(stores).list(Some(id)).await?.len();
     let (mut documents, mut after) = (0, None);
     loop {
         let page = stores.documents.list(Some(id), after.as_ref(), PAGE).await?;
@@ -288,9 +281,8 @@ fn names(contents: WorkspaceContents) -> Vec<&'static str> {
 async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[WorkspaceContent]) -> anyhow::Result<()> {
     let actor = context.actor();
     if with.contains(&WorkspaceContent::Keys) {
-        let delete = DeleteApiKey::new(Arc::clone(&stores.keys));
         for key in stores.keys.list(Some(id)).await? {
-            delete.execute(&actor, &key.id.into()).await?;
+            stores.manage_keys().delete(&actor, &key.id.into()).await?;
         }
     }
     if with.contains(&WorkspaceContent::Documents) {
@@ -307,17 +299,15 @@ async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[Work
         }
     }
     if with.contains(&WorkspaceContent::Destinations) {
-        let delete = DeleteDestination::new(broadcast::destination_ports(&context.config, stores)?);
-        for destination in ListDestinations::new(broadcast::repository(stores)).execute(Some(id)).await? {
-            delete.execute(&actor, &destination.id.to_string()).await?;
+        let destinations = broadcast::manage_destinations(&context.config, stores)?;
+        for destination in broadcast::repository(stores).list(Some(id)).await? {
+            destinations.delete(&actor, &destination.id.to_string()).await?;
         }
     }
     if with.contains(&WorkspaceContent::Guardrails) {
-        let ports = stores.guardrail_ports(&context.config).await?;
-        let page = ListGuardrails::new(ports).execute(Some(id), 0, usize::MAX).await?;
-        let delete = DeleteGuardrail::new(stores.guardrail_ports(&context.config).await?);
-        for placed in page.guardrails {
-            delete.execute(&actor, &placed.guardrail.id.to_string()).await?;
+        let guardrails = stores.manage_guardrails(&context.config).await?;
+        for placed in guardrails.list(Some(id), 0, usize::MAX).await?.guardrails {
+            guardrails.delete(&actor, &placed.guardrail.id.to_string()).await?;
         }
     }
     Ok(())

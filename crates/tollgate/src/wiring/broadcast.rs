@@ -11,9 +11,9 @@ use anyhow::Context;
 use domain::decision::Broadcast;
 use domain::ids::WorkspaceId;
 use domain::observability::{
-    Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind, DestinationPorts,
-    DestinationRepository, Destinations, MessageSender, Outbox, PublishBudgetAlerts, PublishBudgetAlertsPorts,
-    SAMPLING_PARTS,
+    Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind,
+    DestinationRepository, Destinations, ManageDestinations, MessageSender, Outbox, PublishBudgetAlerts,
+    PublishBudgetAlertsPorts, SAMPLING_PARTS,
 };
 use domain::system::{Clock, Randomness, TimeSource};
 
@@ -26,12 +26,12 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 /// The interval at which new budget alerts are published.
 const PUBLISH_ALERTS_EVERY: Duration = Duration::from_secs(1);
 
-/// Returns the ports for managing destinations.
+/// Returns the use cases of destinations.
 ///
 /// # Errors
 /// The platform's TLS cannot be used.
-pub fn destination_ports(config: &Config, stores: &Stores) -> anyhow::Result<DestinationPorts> {
-    Ok(DestinationPorts {
+pub fn manage_destinations(config: &Config, stores: &Stores) -> anyhow::Result<ManageDestinations> {
+    Ok(ManageDestinations {
         destinations: repository(stores),
         workspaces: Arc::clone(&stores.workspaces),
         keys: Arc::clone(&stores.keys),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapters_cache::LiveCatalogue;
 use adapters_system::{OsRandomness, SeededRandomness, TokioTimer};
 use anyhow::Context;
-use api_actix::{GuardrailUseCases, LiveServices, RoutedServices};
+use api_actix::{LiveServices, RoutedServices};
 use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GetGeneration, NoBroadcast,
@@ -54,7 +54,8 @@ impl RoutedParts {
         let records =
             FindRecord::new(Arc::clone(&self.stores.usage), Arc::clone(&self.limits), clock(), Arc::new(TokioTimer));
         RoutedServices {
-            guardrails: self.guardrails(KnownNames::new(catalogue(), directory()), &submit_decision),
+            guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
+            explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
             list_models: Arc::new(ListModels::new(catalogue(), directory())),
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
@@ -78,10 +79,6 @@ impl RoutedParts {
             time: TimeSource { clock: Arc::clone(&self.stores.clock), timer: Arc::new(TokioTimer) },
         };
         SubmitDecision::new(ports, settings(config))
-    }
-
-    fn guardrails(&self, names: KnownNames, decisions: &SubmitDecision) -> GuardrailUseCases {
-        GuardrailUseCases::new(&self.stores.guardrail_ports_over(names), self.explain(decisions))
     }
 
     fn explain(&self, decisions: &SubmitDecision) -> ExplainGuardrail {

@@ -10,7 +10,7 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalog
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
-use api_actix::{DestinationUseCases, Services};
+use api_actix::Services;
 use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
@@ -242,7 +242,7 @@ impl JournaledProcess<'_> {
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),
             routed: reloader.services(),
-            destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
+            destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
             count_models: Arc::new(CountModels::new(catalogue())),

@@ -16,19 +16,19 @@ use adapters_storage::{
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
-use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
+use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants, ManageApiKeys};
 use domain::audit::{Actor, AuditDraft, AuditLog};
 use domain::change_feed::ChangeFeed;
 use domain::container::BlobStore;
 use domain::decision::FindRecord;
 use domain::error::StoreError;
 use domain::file::DocumentRepository;
-use domain::guardrail::{GuardrailPorts, GuardrailRepository, KnownNames};
+use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
 use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
 use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{RejectionStore, UsageRepository};
-use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
+use domain::workspace::{BootstrapInstance, CreateWorkspace, ManageWorkspaces, WorkspaceRepository};
 
 use super::{directory, minimal_rows, sandbox_models};
 use crate::config::{BlobsConfig, BucketConfig, Config, FolderConfig, StorageConfig};
@@ -210,27 +210,37 @@ impl Stores {
         )
     }
 
-    /// Returns the ports for managing guardrails, with the names of the current catalogue.
+    /// Returns the use cases of guardrails, with the names of the current catalogue.
     ///
     /// # Errors
     /// The catalogue cannot be read.
-    pub async fn guardrail_ports(&self, config: &Config) -> anyhow::Result<GuardrailPorts> {
+    pub async fn manage_guardrails(&self, config: &Config) -> anyhow::Result<ManageGuardrails> {
         let overlay = minimal_rows(&config.endpoints);
         let models = Arc::clone(&self.models);
         let catalogue = LiveCatalogue::load(models, 0, overlay, sandbox_models(config));
         let catalogue = catalogue.await.context("the catalogue cannot be read")?;
-        Ok(self.guardrail_ports_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
+        Ok(self.manage_guardrails_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
     }
 
-    /// Returns the ports for managing guardrails with these known names.
-    pub fn guardrail_ports_over(&self, names: KnownNames) -> GuardrailPorts {
-        GuardrailPorts {
+    /// Returns the use cases of guardrails with these known names.
+    pub fn manage_guardrails_over(&self, names: KnownNames) -> ManageGuardrails {
+        ManageGuardrails {
             guardrails: Arc::clone(&self.guardrails),
             workspaces: Arc::clone(&self.workspaces),
             names,
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }
+    }
+
+    /// Returns the use cases that change keys.
+    pub fn manage_keys(&self) -> ManageApiKeys {
+        ManageApiKeys::new(Arc::clone(&self.keys), Arc::clone(&self.clock))
+    }
+
+    /// Returns the use cases that change workspaces.
+    pub fn manage_workspaces(&self) -> ManageWorkspaces {
+        ManageWorkspaces::new(Arc::clone(&self.workspaces))
     }
 
     /// Returns the use case that creates workspaces.

@@ -1,55 +1,24 @@
 //! Request members that some servers reject.
 
-/// An optional member: the question stays the same without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Member {
-    /// `reasoning_effort: "none"`, which disables reasoning at many hosted models.
-    ReasoningEffort,
-    /// `chat_template_kwargs: {"enable_thinking": false}`, which disables reasoning at servers of open models.
-    ChatTemplateKwargs,
-    /// `temperature: 0`. Models that always reason accept only 1.
-    Temperature,
-    /// `max_tokens`. Without it the limit is sent as `max_completion_tokens`, its name at newer models.
-    MaxTokens,
-    /// `max_completion_tokens`, the fallback for `max_tokens`. Without both only the model's own limit bounds the
-    /// answer.
-    MaxCompletionTokens,
-    /// `response_format` with a JSON schema. The prompt describes the format as well.
-    ResponseFormat,
-}
+use domain::named_enum;
 
-impl Member {
-    /// All members.
-    pub const ALL: [Self; 6] = [
-        Self::ReasoningEffort,
-        Self::ChatTemplateKwargs,
-        Self::Temperature,
-        Self::MaxTokens,
-        Self::MaxCompletionTokens,
-        Self::ResponseFormat,
-    ];
-
-    /// Returns the name in the body.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ReasoningEffort => "reasoning_effort",
-            Self::ChatTemplateKwargs => "chat_template_kwargs",
-            Self::Temperature => "temperature",
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-            Self::ResponseFormat => "response_format",
-        }
-    }
-
-    fn bit(self) -> u8 {
-        match self {
-            Self::ReasoningEffort => 1,
-            Self::ChatTemplateKwargs => 1 << 1,
-            Self::Temperature => 1 << 2,
-            Self::MaxTokens => 1 << 3,
-            Self::MaxCompletionTokens => 1 << 4,
-            Self::ResponseFormat => 1 << 5,
-        }
+named_enum! {
+    /// An optional member: the question stays the same without it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Member {
+        /// `reasoning_effort: "none"`, which disables reasoning at many hosted models.
+        ReasoningEffort = "reasoning_effort",
+        /// `chat_template_kwargs: {"enable_thinking": false}`, which disables reasoning at servers of open models.
+        ChatTemplateKwargs = "chat_template_kwargs",
+        /// `temperature: 0`. Models that always reason accept only 1.
+        Temperature = "temperature",
+        /// `max_tokens`. Without it the limit is sent as `max_completion_tokens`, its name at newer models.
+        MaxTokens = "max_tokens",
+        /// `max_completion_tokens`, the fallback for `max_tokens`. Without both only the model's own limit bounds the
+        /// answer.
+        MaxCompletionTokens = "max_completion_tokens",
+        /// `response_format` with a JSON schema. The prompt describes the format as well.
+        ResponseFormat = "response_format",
     }
 }
 
@@ -61,7 +30,7 @@ impl Members {
     /// Adds a member.
     #[must_use]
     pub fn with(self, member: Member) -> Self {
-        Self(self.0 | member.bit())
+        Self(self.0 | 1 << member as u8)
     }
 
     /// Adds all members of another set.
@@ -72,7 +41,7 @@ impl Members {
 
     /// Returns true if the set contains the member.
     pub fn has(self, member: Member) -> bool {
-        self.0 & member.bit() != 0
+        self.0 & 1 << member as u8 != 0
     }
 }
 

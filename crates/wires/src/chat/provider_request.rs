@@ -58,7 +58,7 @@ pub fn body(model: Option<&str>, prompt: &Prompt, output: &RequestedOutput, omit
     members.push(("messages", &messages));
     let may = |member: Member| !omitted.has(member);
     if may(Member::Temperature) {
-        members.push((Member::Temperature.name(), "0"));
+        members.push((Member::Temperature.as_str(), "0"));
     }
     let (count, format) = match output {
         RequestedOutput::Label { top_logprobs } => ([1, *top_logprobs].map(|count| count.to_string()), None),
@@ -67,17 +67,17 @@ pub fn body(model: Option<&str>, prompt: &Prompt, output: &RequestedOutput, omit
         }
     };
     let bound = [Member::MaxTokens, Member::MaxCompletionTokens].into_iter().find(|member| may(*member));
-    members.extend(bound.map(|member| (member.name(), count[0].as_str())));
+    members.extend(bound.map(|member| (member.as_str(), count[0].as_str())));
     match &format {
         None => members.extend([("logprobs", "true"), ("top_logprobs", count[1].as_str())]),
-        Some(format) if may(Member::ResponseFormat) => members.push((Member::ResponseFormat.name(), format.text())),
+        Some(format) if may(Member::ResponseFormat) => members.push((Member::ResponseFormat.as_str(), format.text())),
         Some(_) => {}
     }
     if may(Member::ReasoningEffort) {
-        members.push((Member::ReasoningEffort.name(), "\"none\""));
+        members.push((Member::ReasoningEffort.as_str(), "\"none\""));
     }
     if may(Member::ChatTemplateKwargs) {
-        members.push((Member::ChatTemplateKwargs.name(), r#"{"enable_thinking":false}"#));
+        members.push((Member::ChatTemplateKwargs.as_str(), r#"{"enable_thinking":false}"#));
     }
     object(members)
 }

@@ -25,7 +25,7 @@ fn describe_create() -> Operation {
 async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let (fields, workspace) = read_fields(call, payload).await?;
     let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
-    let made = call.gateway.services.destinations.create.execute(&call.actor(authority), workspace, &fields).await?;
+    let made = call.gateway.services.destinations.create(&call.actor(authority), workspace, &fields).await?;
     Ok(Data::respond(StatusCode::CREATED, stored_view(call, &made).await))
 }
 
@@ -52,7 +52,7 @@ fn describe_update() -> Operation {
 async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let (fields, _) = read_fields(call, payload).await?;
     let actor = call.actor(authority);
-    let changed = call.gateway.services.destinations.update.execute(&actor, &call.id()?, &fields).await?;
+    let changed = call.gateway.services.destinations.update(&actor, &call.id()?, &fields).await?;
     Ok(Data::respond(StatusCode::OK, stored_view(call, &changed).await))
 }
 
@@ -73,6 +73,6 @@ fn describe_delete() -> Operation {
 }
 
 async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
-    call.gateway.services.destinations.delete.execute(&call.actor(authority), &call.id()?).await?;
+    call.gateway.services.destinations.delete(&call.actor(authority), &call.id()?).await?;
     Ok(Deleted::respond())
 }

@@ -1,5 +1,6 @@
 //! Reads destinations.
 
+use domain::observability::find_key_hashes;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
@@ -27,8 +28,8 @@ fn describe_list() -> Operation {
 
 async fn handle_list(call: &Call<'_>) -> Outcome {
     let workspace_id = parameters::workspace(call.request.query_string())?;
-    let found = call.gateway.services.destinations.list.execute(workspace_id).await?;
-    let hashes = call.gateway.services.destinations.keys.execute(&found).await?;
+    let found = call.gateway.services.destinations.list(workspace_id).await?;
+    let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, &found).await?;
     let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();
     let total_count = data.len() as u64;
     Ok(Page::respond(data, total_count))
@@ -51,7 +52,7 @@ fn describe_get() -> Operation {
 }
 
 async fn handle_get(call: &Call<'_>) -> Outcome {
-    let found = call.gateway.services.destinations.get.execute(&call.id()?).await?;
-    let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(&found)).await?;
+    let found = call.gateway.services.destinations.get(&call.id()?).await?;
+    let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, std::slice::from_ref(&found)).await?;
     Ok(Data::respond(StatusCode::OK, DestinationView::new(&found, &hashes)))
 }

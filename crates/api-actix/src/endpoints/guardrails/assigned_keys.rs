@@ -61,7 +61,7 @@ fn describe_list() -> Operation {
 async fn handle_list(call: &Call<'_>) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
-    let page = call.routed().guardrails.list_assigned_keys.execute(&call.id()?, offset, limit).await?;
+    let page = call.routed().guardrails.list_assigned_keys(&call.id()?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(Page::respond(data, page.total))
 }
@@ -95,7 +95,6 @@ async fn handle_remove(call: &Call<'_>, authority: &ManagementKey, payload: Payl
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
     let (actor, id) = (call.actor(authority), call.id()?);
-    let remove = &call.routed().guardrails.remove_keys;
-    let unassigned_count = remove.execute(authority, &actor, &id, hashes).await?;
+    let unassigned_count = call.routed().guardrails.remove_keys(authority, &actor, &id, hashes).await?;
     Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

@@ -24,7 +24,7 @@ fn describe_create() -> Operation {
 
 async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
-    let made = call.routed().guardrails.create.execute(&call.actor(authority), &draft).await?;
+    let made = call.routed().guardrails.create(&call.actor(authority), &draft).await?;
     Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
 }
 
@@ -50,7 +50,7 @@ fn describe_update() -> Operation {
 async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
     let actor = call.actor(authority);
-    let changed = call.routed().guardrails.update.execute(&actor, &call.id()?, &draft).await?;
+    let changed = call.routed().guardrails.update(&actor, &call.id()?, &draft).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
 }
 
@@ -72,7 +72,7 @@ fn describe_delete() -> Operation {
 }
 
 async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
-    call.routed().guardrails.delete.execute(&call.actor(authority), &call.id()?).await?;
+    call.routed().guardrails.delete(&call.actor(authority), &call.id()?).await?;
     Ok(Deleted::respond())
 }
 
@@ -95,6 +95,6 @@ fn describe_restore_version() -> Operation {
 
 async fn handle_restore_version(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
     let (actor, number) = (call.actor(authority), version_number(call)?);
-    let restored = call.routed().guardrails.restore_version.execute(&actor, &call.id()?, number).await?;
+    let restored = call.routed().guardrails.restore_version(&actor, &call.id()?, number).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&restored)))
 }

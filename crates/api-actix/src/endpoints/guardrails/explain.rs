@@ -45,7 +45,7 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let hold = |bytes| permit.map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
     let request = request(inner, call.gateway.settings.draft_bounds, hold)?;
     let routed = call.routed();
-    let explanation = routed.guardrails.explain.execute(authority, &call.id()?, key_hash.as_deref(), &request).await?;
+    let explanation = routed.explain_guardrail.execute(authority, &call.id()?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 

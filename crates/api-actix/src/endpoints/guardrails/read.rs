@@ -31,7 +31,7 @@ async fn handle_list(call: &Call<'_>) -> Outcome {
     let query = call.request.query_string();
     let range = PageRange::parse(query)?;
     let workspace_id = parameters::workspace(query)?;
-    let page = call.routed().guardrails.list.execute(workspace_id, range.offset, range.limit).await?;
+    let page = call.routed().guardrails.list(workspace_id, range.offset, range.limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
     Ok(Page::respond(data, page.total as u64))
 }
@@ -52,7 +52,7 @@ fn describe_get() -> Operation {
 }
 
 async fn handle_get(call: &Call<'_>) -> Outcome {
-    let found = call.routed().guardrails.get.execute(&call.id()?).await?;
+    let found = call.routed().guardrails.get(&call.id()?).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&found)))
 }
 
@@ -77,7 +77,7 @@ fn describe_list_versions() -> Operation {
 
 async fn handle_list_versions(call: &Call<'_>) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
-    let versions = call.routed().guardrails.list_versions.execute(&call.id()?).await?;
+    let versions = call.routed().guardrails.list_versions(&call.id()?).await?;
     let total_count = versions.len() as u64;
     let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::new).collect();
     Ok(Page::respond(data, total_count))
@@ -102,6 +102,6 @@ fn describe_get_version() -> Operation {
 }
 
 async fn handle_get_version(call: &Call<'_>) -> Outcome {
-    let found = call.routed().guardrails.get_version.execute(&call.id()?, version_number(call)?).await?;
+    let found = call.routed().guardrails.get_version(&call.id()?, version_number(call)?).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailVersionView::new(&found)))
 }

@@ -16,8 +16,7 @@ use domain::money::{Price, Usd};
 use domain::pricing::TokenPrices;
 use domain::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Questions};
 use domain::routing::{
-    AttemptError, AttemptFailureKind, FailureCause, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
-    UnknownProvider,
+    AttemptError, AttemptFailureKind, FailureCause, ThrottledEndpoint, ThrottledEndpoints, UnknownProvider,
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
@@ -260,7 +259,7 @@ fn rejected_credentials_name_provider_and_status() {
 
 #[test]
 fn simulated_failures_match_real_ones_and_are_marked() {
-    use SimulatedFailure as S;
+    use ErrorKind as S;
     let statuses = [
         (S::InsufficientCredits, 402),
         (S::Forbidden, 403),
@@ -271,15 +270,15 @@ fn simulated_failures_match_real_ones_and_are_marked() {
         (S::ProviderOverloaded, 529),
     ];
     for (simulated, status) in statuses {
-        let error = failed(simulated.kind(), AttemptFailureKind::Simulated(simulated), None);
+        let error = failed(simulated, AttemptFailureKind::Simulated(simulated), None);
         assert_eq!((error.status().as_u16(), error.parts().metadata["simulated"].clone()), (status, true.into()));
     }
-    let credits = failed(S::InsufficientCredits.kind(), AttemptFailureKind::Simulated(S::InsufficientCredits), None);
+    let credits = failed(S::InsufficientCredits, AttemptFailureKind::Simulated(S::InsufficientCredits), None);
     assert_eq!(credits.parts().metadata["scope"], "workspace");
     let amounts: Vec<&str> = credits.parts().amounts.iter().map(|(name, _)| *name).collect();
     assert_eq!(amounts, ["charged_usd", "limit_usd", "spent_usd", "reserved_usd"]);
     assert_eq!(credits.parts().metadata["resets_at"], Value::Null);
-    let limited = failed(S::RateLimited.kind(), AttemptFailureKind::Simulated(S::RateLimited), None);
+    let limited = failed(S::RateLimited, AttemptFailureKind::Simulated(S::RateLimited), None);
     let names: Vec<_> = limited.parts().headers.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
         assert!(names.contains(&name), "{name}");

@@ -7,7 +7,7 @@ use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
 use crate::decision::{DecisionDraft, DecisionSettings, MockDecisionProvider, UnpricedModels};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
-use crate::guardrail::{CreateGuardrail, Forbidden, PlacedGuardrail};
+use crate::guardrail::{Forbidden, PlacedGuardrail};
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
@@ -49,7 +49,7 @@ impl ExplainFixture {
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
-        CreateGuardrail::new(ports(&self.store)).execute(&actor(), &read(record).unwrap()).await.unwrap()
+        ports(&self.store).create(&actor(), &read(record).unwrap()).await.unwrap()
     }
 
     async fn key(&self, number: u64, change: impl FnOnce(ApiKey) -> ApiKey) -> String {

@@ -12,7 +12,7 @@ use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::pricing::{ReportedUsage, TokenPrices};
 use crate::question::{ProviderInput, Questions};
-use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, HealthPolicy, SimulatedFailure, Wire};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthBoard, HealthPolicy, Wire};
 use crate::system::{Clock, InlineExecutor, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, decision_ports};
 use crate::usage::{AttemptOutcome, MockUsageRepository, RequestLabels, UsageOutcome, UsageRecord, UsageSource};
@@ -348,7 +348,7 @@ async fn answer_to_other_questions_is_invalid_response() {
 
 #[tokio::test]
 async fn simulated_failure_has_no_fallback() {
-    let run = Setup::new([failure(AttemptFailureKind::Simulated(SimulatedFailure::RateLimited))]).run().await;
+    let run = Setup::new([failure(AttemptFailureKind::Simulated(ErrorKind::RateLimited))]).run().await;
     assert_eq!(run.kind(), ErrorKind::RateLimited);
 }
 

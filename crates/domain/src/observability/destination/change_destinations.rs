@@ -3,45 +3,35 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::fields::audited;
-use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, checked_url};
+use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
 use crate::audit::Actor;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
 
-/// Creates a destination.
-pub struct CreateDestination {
-    ports: DestinationPorts,
-}
-
-impl CreateDestination {
-    /// Wires the ports.
-    pub fn new(ports: DestinationPorts) -> Self {
-        Self { ports }
-    }
-
+impl ManageDestinations {
     /// Validates the fields, sends a test delivery, and adds the destination to the given workspace, else to the
     /// default workspace.
     ///
     /// # Errors
     /// An invalid field; a key of another workspace; a failed test delivery; too many destinations of the kind in the
     /// workspace; an unknown workspace; a store failure.
-    pub async fn execute(
+    pub async fn create(
         &self,
         actor: &Actor,
         workspace_id: Option<WorkspaceId>,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
-        let workspace_id = self.ports.workspace(workspace_id).await?;
+        let workspace_id = self.workspace(workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
-        let destination = self.ports.with_keys(destination, fields).await?;
+        let destination = self.with_keys(destination, fields).await?;
         // Avoids a test delivery that cannot succeed; the store enforces the limit.
-        let others = self.ports.destinations.list(Some(workspace_id)).await?;
+        let others = self.destinations.list(Some(workspace_id)).await?;
         if others.iter().filter(|other| other.kind == destination.kind).count() as u64 >= Destination::MAX_PER_KIND {
             return Err(DestinationError::TooMany(destination.kind));
         }
-        self.ports.test(&destination).await?;
+        self.send_test(&destination).await?;
         let audit = audited(actor, "destination.create", destination.id, None, Some(&destination));
-        match self.ports.destinations.insert(&destination, Destination::MAX_PER_KIND, &audit).await? {
+        match self.destinations.insert(&destination, Destination::MAX_PER_KIND, &audit).await? {
             DestinationInsert::Added => Ok(destination),
             DestinationInsert::TooMany => Err(DestinationError::TooMany(destination.kind)),
             DestinationInsert::UnknownWorkspace => Err(DestinationError::UnknownWorkspace),
@@ -66,7 +56,7 @@ impl CreateDestination {
             return Err(InvalidDestination::new("config.secret", "is required: deliveries to a webhook are signed"));
         }
         fields.apply(&Destination {
-            id: self.ports.ids.destination_id(),
+            id: self.ids.destination_id(),
             workspace_id,
             name: String::new(),
             kind,
@@ -78,21 +68,9 @@ impl CreateDestination {
             privacy_mode: true,
             sampling: SAMPLING_PARTS,
             api_key_ids: None,
-            created_at: self.ports.clock.now(),
+            created_at: self.clock.now(),
             updated_at: None,
         })
-    }
-}
-
-/// Changes a destination.
-pub struct UpdateDestination {
-    ports: DestinationPorts,
-}
-
-impl UpdateDestination {
-    /// Wires the ports.
-    pub fn new(ports: DestinationPorts) -> Self {
-        Self { ports }
     }
 
     /// Replaces the given fields and keeps the others. Collections are replaced as wholes. A changed URL, header or
@@ -101,7 +79,7 @@ impl UpdateDestination {
     /// # Errors
     /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination; a
     /// concurrent change; a store failure.
-    pub async fn execute(
+    pub async fn update(
         &self,
         actor: &Actor,
         id: &str,
@@ -110,8 +88,8 @@ impl UpdateDestination {
         if fields.is_empty() {
             return Err(DestinationError::NothingToChange);
         }
-        let before = self.ports.find(id).await?;
-        let mut after = self.ports.with_keys(fields.apply(&before)?, fields).await?;
+        let before = self.get(id).await?;
+        let mut after = self.with_keys(fields.apply(&before)?, fields).await?;
         if after == before {
             return Ok(before);
         }
@@ -119,15 +97,15 @@ impl UpdateDestination {
             one.url == other.url && one.headers == other.headers && one.signing_secret == other.signing_secret
         };
         if !same_call(&before, &after) {
-            self.ports.test(&after).await?;
+            self.send_test(&after).await?;
         }
-        after.updated_at = Some(next_update_time(self.ports.clock.now(), before.updated_at));
+        after.updated_at = Some(next_update_time(self.clock.now(), before.updated_at));
         let audit = audited(actor, "destination.update", before.id, Some(&before), Some(&after));
-        if self.ports.destinations.update(&after, before.updated_at, &audit).await? {
+        if self.destinations.update(&after, before.updated_at, &audit).await? {
             return Ok(after);
         }
         // The destination existed before: it was deleted since, or changed.
-        self.ports.find(id).await?;
+        self.get(id).await?;
         Err(DestinationError::Changed)
     }
 }
@@ -139,46 +117,24 @@ fn next_update_time(now: DateTime<Utc>, last: Option<DateTime<Utc>>) -> DateTime
     last.map_or(now, |last| now.max(last + TimeDelta::milliseconds(1)))
 }
 
-/// Deletes a destination.
-pub struct DeleteDestination {
-    ports: DestinationPorts,
-}
-
-impl DeleteDestination {
-    /// Wires the ports.
-    pub fn new(ports: DestinationPorts) -> Self {
-        Self { ports }
-    }
-
+impl ManageDestinations {
     /// Deletes the destination and its pending messages.
     ///
     /// # Errors
     /// An unknown destination; a store failure.
-    pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), DestinationError> {
-        let before = self.ports.find(id).await?;
+    pub async fn delete(&self, actor: &Actor, id: &str) -> Result<(), DestinationError> {
+        let before = self.get(id).await?;
         let audit = audited(actor, "destination.delete", before.id, Some(&before), None);
-        if self.ports.destinations.delete(before.id, &audit).await? { Ok(()) } else { Err(DestinationError::NotFound) }
-    }
-}
-
-/// Sends a test delivery to a destination.
-pub struct TestDestination {
-    ports: DestinationPorts,
-}
-
-impl TestDestination {
-    /// Wires the ports.
-    pub fn new(ports: DestinationPorts) -> Self {
-        Self { ports }
+        if self.destinations.delete(before.id, &audit).await? { Ok(()) } else { Err(DestinationError::NotFound) }
     }
 
     /// Sends a delivery without spans, also to a disabled destination.
     ///
     /// # Errors
     /// A failed delivery; an unknown destination; a store failure.
-    pub async fn execute(&self, id: &str) -> Result<Destination, DestinationError> {
-        let destination = self.ports.find(id).await?;
-        self.ports.test(&destination).await?;
+    pub async fn test(&self, id: &str) -> Result<Destination, DestinationError> {
+        let destination = self.get(id).await?;
+        self.send_test(&destination).await?;
         Ok(destination)
     }
 }

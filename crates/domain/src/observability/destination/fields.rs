@@ -51,7 +51,7 @@ const MAX_HEADERS: usize = 20;
 const MAX_KEYS: usize = 100;
 
 impl DestinationFields {
-    /// Returns `base` with the given fields applied. Keys are only checked here; [`super::DestinationPorts::with_keys`]
+    /// Returns `base` with the given fields applied. Keys are only checked here; [`super::ManageDestinations::with_keys`]
     /// looks them up. A masked secret keeps the value of `base`, but never moves to another origin.
     pub(super) fn apply(&self, base: &Destination) -> Result<Destination, InvalidDestination> {
         let mut changed = base.clone();

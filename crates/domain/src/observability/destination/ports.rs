@@ -1,18 +1,18 @@
-//! The ports of managing destinations.
+//! The use cases of managing destinations: their ports and shared parts.
 
 use std::sync::Arc;
 
 use super::fields::key_names;
 use super::{DestinationError, DestinationFields, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
-use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
+use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::WorkspaceRepository;
 
-/// The ports of the use cases.
+/// The use cases of managing destinations, over their ports.
 #[derive(Clone)]
-pub struct DestinationPorts {
+pub struct ManageDestinations {
     /// The destinations.
     pub destinations: Arc<dyn DestinationRepository>,
     /// The workspaces of the destinations.
@@ -27,13 +27,7 @@ pub struct DestinationPorts {
     pub ids: Arc<dyn IdGenerator>,
 }
 
-impl DestinationPorts {
-    /// Finds a destination by its id as text.
-    pub(super) async fn find(&self, id: &str) -> Result<Destination, DestinationError> {
-        let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
-        self.destinations.find(id).await?.ok_or(DestinationError::NotFound)
-    }
-
+impl ManageDestinations {
     /// Returns the given workspace, else the default workspace.
     pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, DestinationError> {
         let found = match named {
@@ -44,7 +38,7 @@ impl DestinationPorts {
     }
 
     /// Sends a test delivery without traces.
-    pub(super) async fn test(&self, destination: &Destination) -> Result<(), DestinationError> {
+    pub(super) async fn send_test(&self, destination: &Destination) -> Result<(), DestinationError> {
         let delivery = Delivery { ids: vec![self.ids.outbox_id()], traces: Vec::new(), is_test: true };
         let sent = self.sender.send(destination, &delivery).await;
         sent.map_err(|failed| DestinationError::TestFailed(failed.reason))

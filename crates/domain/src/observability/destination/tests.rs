@@ -48,7 +48,7 @@ impl MessageSender for Receiver {
 struct Fixture {
     store: MemoryStore,
     receiver: Arc<Receiver>,
-    ports: DestinationPorts,
+    ports: ManageDestinations,
 }
 
 fn audit() -> AuditDraft {
@@ -107,7 +107,7 @@ impl Fixture {
             assert!(store.api_keys().insert(&key, &audit()).await.unwrap());
         }
         let receiver = Arc::new(Receiver::default());
-        let ports = DestinationPorts {
+        let ports = ManageDestinations {
             destinations: store.destinations(),
             workspaces: store.workspaces(),
             keys: store.api_keys(),
@@ -119,11 +119,11 @@ impl Fixture {
     }
 
     async fn create(&self, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        CreateDestination::new(self.ports.clone()).execute(&Actor::system(), None, fields).await
+        self.ports.create(&Actor::system(), None, fields).await
     }
 
     async fn update(&self, one: &Destination, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        UpdateDestination::new(self.ports.clone()).execute(&Actor::system(), &one.id.to_string(), fields).await
+        self.ports.update(&Actor::system(), &one.id.to_string(), fields).await
     }
 
     fn calls(&self) -> usize {
@@ -161,13 +161,9 @@ async fn create_tests_then_adds_to_default_workspace() {
     assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
     let found = fixture.store.destinations().find(made.id).await.unwrap();
     assert_eq!(found, Some(made));
-    let elsewhere = CreateDestination::new(fixture.ports.clone())
-        .execute(&Actor::system(), Some(workspace(2)), &webhook())
-        .await
-        .unwrap();
+    let elsewhere = fixture.ports.clone().create(&Actor::system(), Some(workspace(2)), &webhook()).await.unwrap();
     assert_eq!(elsewhere.workspace_id, workspace(2));
-    let nowhere =
-        CreateDestination::new(fixture.ports.clone()).execute(&Actor::system(), Some(workspace(9)), &webhook()).await;
+    let nowhere = fixture.ports.create(&Actor::system(), Some(workspace(9)), &webhook()).await;
     assert!(matches!(nowhere, Err(DestinationError::UnknownWorkspace)));
 }
 
@@ -325,14 +321,14 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
     let found = made.clone();
     rival.expect_find().returning(move |_| Ok(Some(found.clone())));
     rival.expect_update().returning(|_, _, _| Ok(false));
-    let ports = DestinationPorts { destinations: Arc::new(rival), ..fixture.ports.clone() };
+    let ports = ManageDestinations { destinations: Arc::new(rival), ..fixture.ports.clone() };
     let id = made.id.to_string();
-    let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
+    let error = ports.update(&Actor::system(), &id, &renamed).await.unwrap_err();
     assert!(matches!(error, DestinationError::Changed) && error.kind() == ErrorKind::Conflict);
     let mut away = MockDestinationRepository::new();
     away.expect_find().returning(|_| Err(StoreError::unavailable("away")));
-    let ports = DestinationPorts { destinations: Arc::new(away), ..fixture.ports.clone() };
-    let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
+    let ports = ManageDestinations { destinations: Arc::new(away), ..fixture.ports.clone() };
+    let error = ports.update(&Actor::system(), &id, &renamed).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -340,9 +336,9 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
 async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
-        let get = GetDestination::new(fixture.ports.destinations.clone()).execute(id).await.unwrap_err();
-        let delete = DeleteDestination::new(fixture.ports.clone()).execute(&Actor::system(), id).await.unwrap_err();
-        let test = TestDestination::new(fixture.ports.clone()).execute(id).await.unwrap_err();
+        let get = fixture.ports.get(id).await.unwrap_err();
+        let delete = fixture.ports.delete(&Actor::system(), id).await.unwrap_err();
+        let test = fixture.ports.test(id).await.unwrap_err();
         assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
     }
 }
@@ -354,7 +350,7 @@ async fn audit_log_shows_every_change_without_secrets() {
     let made = fixture.create(&webhook()).await.unwrap();
     let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
     fixture.update(&made, &fields).await.unwrap();
-    DeleteDestination::new(fixture.ports.clone()).execute(&Actor::system(), &made.id.to_string()).await.unwrap();
+    fixture.ports.delete(&Actor::system(), &made.id.to_string()).await.unwrap();
     let entries = fixture.store.audit_log().newest(100).await.unwrap();
     let entries = &entries[..entries.len() - before];
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();

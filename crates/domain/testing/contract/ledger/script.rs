@@ -263,7 +263,7 @@ impl Model {
                 let number = [1, 2][place];
                 let found = stores.guardrails.find(guardrail_id(number)).await.unwrap().unwrap();
                 let changed = Guardrail { budget, version: found.version + 1, ..found };
-                assert!(stores.guardrails.update(&changed, &audit()).await.unwrap());
+                assert!(stores.guardrails.update(&changed, None, &audit()).await.unwrap());
                 self.guardrails[place] = budget;
             }
             LedgerStep::AddCredit(pico) => {

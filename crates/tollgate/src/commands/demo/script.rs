@@ -9,7 +9,7 @@ use domain::audit::Actor;
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
-use domain::guardrail::{CreateGuardrail, GuardrailDraft};
+use domain::guardrail::GuardrailDraft;
 use domain::money::Usd;
 use http::Method;
 use serde_json::Value;
@@ -391,8 +391,8 @@ impl Fixtures {
         let limited = new("demo limited", ApiKeyScope::Inference(workspace.id), Some(limit));
         let (_, limited_secret) = create.execute(&Actor::system(), limited).await?;
         let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
-        let create = CreateGuardrail::new(stores.guardrail_ports(config).await?);
-        let guardrail = create.execute(&Actor::system(), &draft).await?.guardrail;
+        let guardrails = stores.manage_guardrails(config).await?;
+        let guardrail = guardrails.create(&Actor::system(), &draft).await?.guardrail;
         let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores

@@ -173,8 +173,8 @@ async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcom
 #[rstest]
 #[case::client_disconnected(ClientDisconnected)]
 #[case::never_sent(RejectedByProvider)]
-#[case::simulated(AttemptFailureKind::Simulated(SimulatedFailure::ProviderFailure))]
-#[case::simulated_overload(AttemptFailureKind::Simulated(SimulatedFailure::ProviderOverloaded))]
+#[case::simulated(AttemptFailureKind::Simulated(ErrorKind::ProviderFailure))]
+#[case::simulated_overload(AttemptFailureKind::Simulated(ErrorKind::ProviderOverloaded))]
 #[tokio::test(start_paused = true)]
 async fn failures_that_say_nothing_about_the_endpoint_do_not_count(#[case] kind: AttemptFailureKind) {
     let gateway = gateway();

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use super::{candidate, forbidding};
 use crate::guardrail::fixtures::{actor, endpoints, ports, read, row, store};
-use crate::guardrail::{
-    CreateGuardrail, Guardrail, GuardrailPorts, GuardrailRepository, KnownNames, RestoreGuardrailVersion,
-    UpdateGuardrail,
-};
+use crate::guardrail::{Guardrail, GuardrailRepository, KnownNames, ManageGuardrails};
 use crate::ids::GuardrailId;
 use crate::model::{AliasTarget, CatalogueSnapshot, ImportCatalogue, ImportMode, Model, ModelId, ModelRepository};
 use crate::routing::EndpointDirectory;
@@ -39,20 +36,20 @@ impl Fixture {
         self.store.models().list().await.unwrap()
     }
 
-    async fn ports(&self) -> GuardrailPorts {
+    async fn ports(&self) -> ManageGuardrails {
         let catalogue = Arc::new(MemoryCatalogue::new(self.rows().await));
         let names = KnownNames::new(catalogue, Arc::new(EndpointDirectory::new(endpoints())));
-        GuardrailPorts { names, ..ports(&self.store) }
+        ManageGuardrails { names, ..ports(&self.store) }
     }
 
     async fn guardrail(&self, rules: &str) -> GuardrailId {
         let record = read(&format!(r#"{{"name":"g",{rules}}}"#)).unwrap();
-        CreateGuardrail::new(self.ports().await).execute(&actor(), &record).await.unwrap().guardrail.id
+        self.ports().await.create(&actor(), &record).await.unwrap().guardrail.id
     }
 
     async fn change(&self, id: GuardrailId, change: &str) {
-        let use_case = UpdateGuardrail::new(self.ports().await);
-        use_case.execute(&actor(), &id.to_string(), &read(change).unwrap()).await.unwrap();
+        let use_case = self.ports().await;
+        use_case.update(&actor(), &id.to_string(), &read(change).unwrap()).await.unwrap();
     }
 
     async fn stored(&self, id: GuardrailId) -> Guardrail {
@@ -163,8 +160,8 @@ async fn ban_ids_follow_their_list_through_changes_and_versions() {
     let banned = async || [fixture.rule(id, "zed/one").await, fixture.rule(id, "zed/two").await];
     assert_eq!(banned().await, [None, None]);
     for (version, expected) in [(1, [IGNORED, None]), (2, [IGNORED, None]), (3, [None, IGNORED]), (4, [None, None])] {
-        let restore = RestoreGuardrailVersion::new(fixture.ports().await);
-        restore.execute(&actor(), &id.to_string(), version).await.unwrap();
+        let restore = fixture.ports().await;
+        restore.restore_version(&actor(), &id.to_string(), version).await.unwrap();
         assert_eq!(banned().await, expected, "version {version}");
     }
     fixture.change(id, r#"{"ignored_models":["zed/one"]}"#).await;

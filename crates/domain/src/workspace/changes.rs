@@ -1,14 +1,30 @@
-//! Setting the budgets of a workspace.
+//! The changes of a workspace's rates and budgets.
 
-use std::sync::Arc;
-
-use super::model::{before_and_after, budgets};
-use super::{ChangeWorkspaceError, MAX_ATTEMPTS, WorkspaceRepository};
-use crate::audit::{Actor, AuditDraft};
+use super::ChangeWorkspaceError;
 use crate::budget::WorkspaceBudgets;
 use crate::edit::Edit;
-use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::rate::RateLimits;
+
+/// The changes of rates. A cleared rate follows the configuration.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RatesChange {
+    /// At least 1.
+    pub requests_per_minute: Edit<u32>,
+    /// At least 1.
+    pub tokens_per_minute: Edit<u32>,
+}
+
+impl RatesChange {
+    pub(super) fn of(self, before: RateLimits) -> Result<RateLimits, ChangeWorkspaceError> {
+        let after = RateLimits {
+            requests_per_minute: self.requests_per_minute.of(before.requests_per_minute),
+            tokens_per_minute: self.tokens_per_minute.of(before.tokens_per_minute),
+        };
+        let none = [after.requests_per_minute, after.tokens_per_minute].contains(&Some(0));
+        if none { Err(ChangeWorkspaceError::NoRate) } else { Ok(after) }
+    }
+}
 
 /// The changes of budgets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +40,7 @@ pub struct BudgetsChange {
 }
 
 impl BudgetsChange {
-    fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
+    pub(super) fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
         let after = WorkspaceBudgets {
             daily: self.daily.of(before.daily),
             weekly: self.weekly.of(before.weekly),
@@ -57,41 +73,3 @@ fn check(budgets: &WorkspaceBudgets) -> Result<(), ChangeWorkspaceError> {
     }
     Ok(())
 }
-
-/// Sets the budgets of a workspace.
-pub struct SetWorkspaceBudgets {
-    workspaces: Arc<dyn WorkspaceRepository>,
-}
-
-impl SetWorkspaceBudgets {
-    /// Wires the port.
-    pub fn new(workspaces: Arc<dyn WorkspaceRepository>) -> Self {
-        Self { workspaces }
-    }
-
-    /// Changes budgets, and returns all of them. Concurrent changes are not lost, and cannot break the order of the
-    /// budgets together.
-    pub async fn execute(
-        &self,
-        actor: &Actor,
-        id: WorkspaceId,
-        change: BudgetsChange,
-    ) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
-        for _ in 0..MAX_ATTEMPTS {
-            let found = self.workspaces.find(id).await?.ok_or(ChangeWorkspaceError::UnknownWorkspace(id))?;
-            let (before, after) = (found.budgets, change.of(&found.budgets)?);
-            if after == before {
-                return Ok(after);
-            }
-            let details = before_and_after(&budgets(&before), &budgets(&after));
-            let audit = AuditDraft::done(actor, "workspace.set_budgets", format!("workspace {id}"), details);
-            if self.workspaces.set_budgets(id, &before, &after, &audit).await? {
-                return Ok(after);
-            }
-        }
-        Err(ChangeWorkspaceError::Contended)
-    }
-}
-
-#[cfg(test)]
-mod tests;

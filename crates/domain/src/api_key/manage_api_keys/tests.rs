@@ -1,5 +1,5 @@
 use super::*;
-use crate::api_key::{ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
+use crate::api_key::{ApiKeyScope, InvalidKeyLimit, MockApiKeyRepository};
 use crate::audit::AuditOutcome;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
@@ -36,10 +36,14 @@ fn finding(found: ApiKey) -> MockApiKeyRepository {
     keys
 }
 
-async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
+fn over(keys: MockApiKeyRepository) -> ManageApiKeys {
     let mut clock = MockClock::new();
     clock.expect_now().returning(now);
-    UpdateApiKey::new(Arc::new(keys), Arc::new(clock)).execute(&Actor::system(), &key().id.into(), &change).await
+    ManageApiKeys::new(Arc::new(keys), Arc::new(clock))
+}
+
+async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
+    over(keys).update(&Actor::system(), &key().id.into(), &change).await
 }
 
 #[tokio::test]
@@ -148,9 +152,9 @@ async fn changes_distinguish_unknown_key_from_store_failure() {
     let (actor, hash) = (Actor::system(), key().hash.into());
     for (make, kind) in [(&unknown as &dyn Fn() -> _, ErrorKind::NotFound), (&unavailable, ErrorKind::Unavailable)] {
         assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
-        let switched = SwitchApiKey::new(Arc::new(make())).execute(&actor, &hash, true).await;
+        let switched = over(make()).switch(&actor, &hash, true).await;
         assert_eq!(switched.unwrap_err().kind(), kind);
-        assert_eq!(DeleteApiKey::new(Arc::new(make())).execute(&actor, &hash).await.unwrap_err().kind(), kind);
+        assert_eq!(over(make()).delete(&actor, &hash).await.unwrap_err().kind(), kind);
     }
 }
 
@@ -162,24 +166,24 @@ async fn switch_and_delete_audit_previous_state() {
         Ok(disabled)
     });
     let (actor, hash) = (Actor::system(), key().hash.into());
-    SwitchApiKey::new(Arc::new(keys)).execute(&actor, &hash, true).await.unwrap();
+    over(keys).switch(&actor, &hash, true).await.unwrap();
     let mut keys = finding(key());
     keys.expect_delete().times(1).returning(|_, audit| {
         assert!(audit.details.text().starts_with(r#"{"before":{"name":"old","#), "{:?}", audit.details.text());
         assert_eq!(audit.subject, format!("key {}", key().id));
         Ok(true)
     });
-    DeleteApiKey::new(Arc::new(keys)).execute(&actor, &hash).await.unwrap();
+    over(keys).delete(&actor, &hash).await.unwrap();
 }
 
 #[tokio::test]
 async fn update_does_not_find_key_deleted_meanwhile() {
     let mut keys = finding(key());
     keys.expect_set_disabled().returning(|_, _, _| Ok(false));
-    let switched = SwitchApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().id.into(), true).await;
+    let switched = over(keys).switch(&Actor::system(), &key().id.into(), true).await;
     assert_eq!(switched.unwrap_err().kind(), ErrorKind::NotFound);
     let mut keys = finding(key());
     keys.expect_delete().returning(|_, _| Ok(false));
-    let deleted = DeleteApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash.into()).await;
+    let deleted = over(keys).delete(&Actor::system(), &key().hash.into()).await;
     assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
 }

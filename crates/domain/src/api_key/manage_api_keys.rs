@@ -1,15 +1,16 @@
-//! Updating name, limits, rates and expiry of a key.
+//! Updating, disabling, enabling and deleting keys.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::create_api_key::check_limits;
-use super::model::before_and_after;
+use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyName, ApiKeyRepository, ChangeApiKeyError, KeyReference};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::Actor;
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::edit::Edit;
+use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::system::Clock;
@@ -77,13 +78,13 @@ impl ApiKeyChange {
     }
 }
 
-/// Updates a key.
-pub struct UpdateApiKey {
+/// Updates, disables, enables and deletes keys.
+pub struct ManageApiKeys {
     keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
 }
 
-impl UpdateApiKey {
+impl ManageApiKeys {
     /// Wires the ports.
     pub fn new(keys: Arc<dyn ApiKeyRepository>, clock: Arc<dyn Clock>) -> Self {
         Self { keys, clock }
@@ -91,25 +92,49 @@ impl UpdateApiKey {
 
     /// Updates a key, and returns it. Concurrent changes are not lost: the later one is applied to the result of the
     /// earlier.
-    pub async fn execute(
+    pub async fn update(
         &self,
         actor: &Actor,
         name: &KeyReference,
         change: &ApiKeyChange,
     ) -> Result<ApiKey, ChangeApiKeyError> {
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+            let before = self.find(name).await?;
             let after = change.of(&before, self.clock.now())?;
             if after == before {
                 return Ok(before);
             }
-            let details = before_and_after(&before, &after);
-            let audit = AuditDraft::done(actor, "key.update", format!("key {}", before.id), details);
+            let audit = audit_draft(actor, "key.update", before.id, Some(view(&before)), Some(view(&after)));
             if self.keys.update(&before, &after, &audit).await? {
                 return Ok(after);
             }
         }
         Err(ChangeApiKeyError::Contended)
+    }
+
+    /// Disables or enables a key, and returns it. A disabled key is rejected until it is enabled.
+    pub async fn switch(
+        &self,
+        actor: &Actor,
+        name: &KeyReference,
+        disabled: bool,
+    ) -> Result<ApiKey, ChangeApiKeyError> {
+        let found = self.find(name).await?;
+        let state = |disabled: bool| Some(Json::object([("disabled", if disabled { "true" } else { "false" })]));
+        let audit = audit_draft(actor, "key.set_disabled", found.id, state(found.disabled), state(disabled));
+        let is_set = self.keys.set_disabled(found.id, disabled, &audit).await?;
+        if is_set { Ok(ApiKey { disabled, ..found }) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
+    }
+
+    /// Deletes a key and returns it. It is rejected from then on, and its id and hash are never reused.
+    pub async fn delete(&self, actor: &Actor, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+        let before = self.find(name).await?;
+        let audit = audit_draft(actor, "key.delete", before.id, Some(view(&before)), None);
+        if self.keys.delete(before.id, &audit).await? { Ok(before) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
+    }
+
+    async fn find(&self, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+        self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))
     }
 }
 
