@@ -168,8 +168,6 @@ const DOMAIN_DIRECT: &[&str] = &[
     "futures-util",
     "mockall", // only with the feature `mock`
     "regex",
-    "regex-automata",
-    "regex-syntax",
     "serde",
     "serde_json",
     "sha2",

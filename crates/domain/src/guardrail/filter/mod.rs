@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
-//! | `search` | select the filters that may match a request, and search a text by them |
 //! | `text`, `map`, `normalize` | give a string of a JSON text a plain and a normalised view |
 //! | `scan`, `run` | scan every string, name and number of a text, and text split over neighbours |
 //! | `found`, `spans` | hold the matches of a text in bounded memory |
@@ -18,6 +17,7 @@ mod apply;
 mod attachment;
 mod builtin;
 mod compile;
+mod errors;
 mod found;
 mod labels;
 mod map;
@@ -26,13 +26,13 @@ mod pattern;
 mod rewrite;
 mod run;
 mod scan;
-mod search;
 mod spans;
 mod text;
 
 pub use aliases::*;
 pub use apply::*;
-pub use compile::{CompiledFilters, InvalidFilters};
+pub use compile::CompiledFilters;
+pub use errors::*;
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,8 @@
 use std::ops::Range;
 
 use super::builtin::{Hint, Source};
-use super::compile::Matcher;
-use super::found::{Node, NodeKind};
-use super::scan::Pass;
+use super::compile::Search;
+use super::found::{Found, Node, NodeKind};
 use super::text::{Views, ends};
 use crate::usage::FilterAction;
 
@@ -69,17 +68,24 @@ pub(super) struct Run {
 
 impl Run {
     /// Adds a string. The beginning of a long string ends this run, and its end starts another one.
-    pub(super) fn add(&mut self, content: Range<usize>, pass: &mut Pass<'_>) {
+    pub(super) fn add(
+        &mut self,
+        content: Range<usize>,
+        filters: Search<'_>,
+        text: &str,
+        found: &mut Found,
+        again: bool,
+    ) {
         if content.len() <= 2 * EDGE_BYTES {
             self.push(&content);
             if self.bytes >= WINDOW_BYTES + 2 * REPEATED_BYTES {
-                self.scan_window(pass);
+                self.scan_window(filters, text, found, again);
             }
             return;
         }
-        let (head, tail) = ends(&pass.text[content.clone()], EDGE_BYTES, true);
+        let (head, tail) = ends(&text[content.clone()], EDGE_BYTES, true);
         self.push(&(content.start..content.start + head));
-        self.flush(pass);
+        self.flush(filters, text, found, again);
         self.push(&(content.start + tail..content.end));
         self.cut_string = Some(content.start - 1);
     }
@@ -92,18 +98,18 @@ impl Run {
     }
 
     /// Scans the collected strings and clears the run.
-    pub(super) fn flush(&mut self, pass: &mut Pass<'_>) {
+    pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         if self.pieces.len() > 1 {
-            self.search(self.pieces.len(), pass);
+            self.search(self.pieces.len(), filters, text, found, again);
         }
         // Frees the memory, unless it is little.
         *self = Self::default();
     }
 
     /// Scans the collected strings, except for matches that begin in the last ones, which the next window repeats.
-    fn scan_window(&mut self, pass: &mut Pass<'_>) {
+    fn scan_window(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         let until = self.before(self.pieces.len());
-        self.search(until, pass);
+        self.search(until, filters, text, found, again);
         let kept = self.before(until);
         self.reported = until - kept;
         self.dropped += kept;
@@ -124,31 +130,24 @@ impl Run {
     }
 
     /// Reports the matches that begin before the piece `until`, and in no earlier window.
-    fn search(&mut self, until: usize, pass: &mut Pass<'_>) {
-        if pass.search.is_cancelled() {
+    fn search(&mut self, until: usize, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
+        if filters.is_cancelled() {
             return;
         }
-        let joined = self.join(pass.text);
-        if let Some(prefilter) = &mut pass.prefilter {
-            for joined in &joined {
-                prefilter.add_text(pass.search, &joined.text);
-            }
-            return;
-        }
-        let search = pass.search;
+        let joined = self.join(text);
         let views: Vec<Views<'_>> = joined.iter().map(|joined| Views::verbatim(&joined.text)).collect();
         let prepared = joined.iter().zip(&views).map(|(joined, views)| {
             // The views of the strings already have their escapes decoded.
-            search.prepare(views, (joined.source, &joined.starts[1..]), Hint::None)
+            filters.prepare_joined(views, (joined.source, &joined.starts[1..]), Hint::None)
         });
         let prepared: Vec<_> = prepared.collect();
         let mut spans = Vec::new();
-        for filter in search.selected.iter().copied() {
+        for filter in 0..filters.filters.len() {
             for (joined, prepared) in joined.iter().zip(&prepared) {
-                if search.is_cancelled() {
+                if filters.is_cancelled() {
                     return;
                 }
-                search.each(prepared, filter, &mut |span| {
+                filters.each(prepared, filter, &mut |span| {
                     let span = joined.spanning_match(&span);
                     spans.extend(span.filter(|span| (self.reported..until).contains(&span.first)));
                 });
@@ -156,9 +155,9 @@ impl Run {
             // Different ways of joining may find the same match.
             spans.sort_unstable_by_key(|span: &SpanningMatch| (span.first, span.from));
             for span in spans.drain(..) {
-                self.ends.resize(search.filters.count(), 0);
+                self.ends.resize(filters.filters.len(), 0);
                 if self.dropped + span.first >= self.ends[filter] {
-                    self.record(filter, &span, pass);
+                    self.record(filters, text, found, (filter, &span), again);
                     self.ends[filter] = self.dropped + span.last;
                 }
             }
@@ -167,31 +166,27 @@ impl Run {
 
     /// Joins the pieces in every way.
     fn join(&self, text: &str) -> Vec<JoinedStrings> {
-        let new = |source, between: &'static str| JoinedStrings {
-            text: String::with_capacity(self.bytes + self.pieces.len() * between.len()),
-            starts: Vec::with_capacity(self.pieces.len()),
-            source,
-            between,
-            is_normalized: false,
-        };
-        let mut plain = [new(Source::Concatenated, ""), new(Source::SpaceSeparated, " ")];
-        let mut normalized: Option<[JoinedStrings; 2]> = None;
-        for piece in &self.pieces {
-            let views = piece.views(text);
-            if views.normalized.is_some() && normalized.is_none() {
-                normalized = Some(plain.clone().map(|joined| JoinedStrings { is_normalized: true, ..joined }));
+        let mut all = Vec::new();
+        for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
+            let new = |is_normalized| JoinedStrings {
+                text: String::new(),
+                starts: Vec::with_capacity(self.pieces.len()),
+                source,
+                between,
+                is_normalized,
+            };
+            let (mut plain, mut normalized) = (new(false), new(true));
+            let mut differs = false;
+            for piece in &self.pieces {
+                let views = piece.views(text);
+                differs |= views.normalized.is_some();
+                plain.push(&views.plain.text);
+                normalized.push(&views.normalized_or_plain().text);
             }
-            for joined in &mut plain {
-                joined.push(&views.plain.text);
-            }
-            for joined in normalized.iter_mut().flatten() {
-                joined.push(&views.normalized_or_plain().text);
-            }
+            all.push(plain);
+            all.extend(Some(normalized).filter(|_| differs));
         }
-        match normalized {
-            Some(normalized) => plain.into_iter().zip(normalized).flat_map(<[JoinedStrings; 2]>::from).collect(),
-            None => plain.into(),
-        }
+        all
     }
 
     /// Returns the range of the source that a match takes in one piece.
@@ -211,23 +206,26 @@ impl Run {
         Node { kind: NodeKind::String, start, end: end + 1, object: 0 }
     }
 
-    fn record(&self, index: usize, span: &SpanningMatch, pass: &mut Pass<'_>) {
-        let Pass { search, text, found, is_rescan, .. } = pass;
-        let Some(filter) = search.filters.filters.get(index) else { return };
+    fn record(
+        &self,
+        filters: Search<'_>,
+        text: &str,
+        found: &mut Found,
+        (index, span): (usize, &SpanningMatch),
+        again: bool,
+    ) {
+        let Some(filter) = filters.filters.get(index) else { return };
         let fragments = (span.first..=span.last).map(|place| (place, self.fragment(text, span, place)));
         let fragments: Vec<(usize, Range<usize>)> = fragments.collect();
         // Adjacent cells of a table are digits next to digits and no match.
         let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b' ';
-        let is_custom = matches!(filter.matcher, Matcher::Custom { .. });
-        if is_custom && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
+        if filter.is_custom() && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
             return;
         }
         for (place, fragment) in &fragments {
-            let has_own = search.has_match_in(index, &self.pieces[*place].views(text), fragment);
-            let is_exempt = filter.action == FilterAction::Redact || *is_rescan;
-            if has_own
-                || is_exempt && !fragment.is_empty() && search.filters.placeholder_at(text, fragment, None).is_some()
-            {
+            let has_own = filters.has_match_in(index, &self.pieces[*place].views(text), fragment);
+            let is_exempt = filter.action == FilterAction::Redact || again;
+            if has_own || is_exempt && !fragment.is_empty() && filters.placeholder_at(text, fragment, None).is_some() {
                 return;
             }
         }
@@ -246,7 +244,6 @@ impl Run {
 }
 
 /// Neighbouring strings as one text.
-#[derive(Clone)]
 struct JoinedStrings {
     text: String,
     /// The start of each piece.

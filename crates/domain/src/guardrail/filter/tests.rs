@@ -13,7 +13,6 @@ mod names;
 mod nodes;
 mod properties;
 mod rates;
-mod selection;
 
 use std::sync::Arc;
 

@@ -107,8 +107,15 @@ pub(super) fn has(bytes: &[u8], wanted: u8) -> bool {
 }
 
 /// Tests 64 bytes at a time, so that the compiler vectorises the test. Stops at the first chunk with a hit.
-pub(in crate::guardrail::filter) fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
+fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
     bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
+}
+
+/// Returns true if the two letters are adjacent, in either case. The loop has no branch, so that it is vectorised.
+pub(super) fn has_pair(bytes: &[u8], [first, second]: [u8; 2]) -> bool {
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    let are = |one: u8, next: u8| u8::from(one | 0x20 == first) & u8::from(next | 0x20 == second);
+    pairs.fold(0, |any, (one, next)| any | are(*one, *next)) != 0
 }
 
 /// Returns the maximal runs of the classes with at least `least` bytes. It skips ahead by `least` bytes and so reads
@@ -193,6 +200,16 @@ mod tests {
     #[case::apart(Reach::Across(&[4]), &[])]
     fn parts_returns_runs_around_positions(#[case] reach: Reach<'_>, #[case] expected: &[(usize, usize)]) {
         assert_eq!(places(reach.parts(b"123aa12b1234c", DIGIT)), expected);
+    }
+
+    #[rstest]
+    #[case("", false)]
+    #[case("i", false)]
+    #[case("i s", false)]
+    #[case("it iS", true)]
+    #[case("Is", true)]
+    fn has_pair_ignores_case(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(has_pair(text.as_bytes(), *b"is"), expected);
     }
 
     proptest! {

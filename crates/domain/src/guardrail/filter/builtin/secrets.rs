@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use regex_automata::util::captures::Captures;
+use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::bytes::{self, TOKEN};
 use super::injection::without_emphasis;
-use super::{Hint, PATTERNS, Source};
+use super::{Hint, Source};
 
 /// Tokens that are recognisable by themselves. Their lengths have no upper bound: counted repetitions are slower to
 /// match, and an unbounded match reads its bytes only once.
-pub(super) const TOKENS: &[&str] = &[
+const TOKENS: &[&str] = &[
     // Tollgate.
     r"\bsk-tg-v1-[0-9a-f]{16,}",
     // Model providers.
@@ -53,7 +54,7 @@ pub(super) const TOKENS: &[&str] = &[
 ];
 
 /// A value labelled as a secret. The value is one of the last three groups.
-pub(super) const ASSIGNMENT: &str = r#"(?xi)
+const ASSIGNMENT: &str = r#"(?xi)
     (?P<name> password | passwd | passphrase | pwd | api[\ _-]?key | secret[\ _-]?key | access[\ _-]?key
       | private[\ _-]?key | client[\ _-]?secret | auth[\ _-]?token | access[\ _-]?token | refresh[\ _-]?token
       | secret | token ) \b
@@ -62,7 +63,24 @@ pub(super) const ASSIGNMENT: &str = r#"(?xi)
       | (?P<bare> [^\s"'`,;]+ ) )"#;
 
 /// The password in a URL.
-pub(super) const CREDENTIALS: &str = r#"\b[A-Za-z][0-9A-Za-z+.-]*://(?P<value>[^\s/?\#:@"'<>]*:[^\s/?\#@"'<>]+)@"#;
+const CREDENTIALS: &str = r#"\b[A-Za-z][0-9A-Za-z+.-]*://(?P<value>[^\s/?\#:@"'<>]*:[^\s/?\#@"'<>]+)@"#;
+
+struct Compiled {
+    tokens: Regex,
+    assignment: Regex,
+    credentials: Regex,
+}
+
+static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
+    let build = |pattern: &str| RegexBuilder::new(pattern).unicode(false).size_limit(16 << 20).build();
+    Ok(Compiled { tokens: build(&TOKENS.join("|"))?, assignment: build(ASSIGNMENT)?, credentials: build(CREDENTIALS)? })
+});
+
+/// # Errors
+/// Fails if a built-in pattern does not compile.
+pub(super) fn ready() -> Result<(), String> {
+    COMPILED.as_ref().map(drop).map_err(ToString::to_string)
+}
 
 /// Shorter texts cannot hold a secret.
 const MIN_BYTES: usize = 7;
@@ -75,7 +93,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
             return;
         }
     }
-    let Ok(patterns) = &*PATTERNS else { return };
+    let Ok(compiled) = &*COMPILED else { return };
     if text.len() < MIN_BYTES || source == Source::Number {
         return;
     }
@@ -87,25 +105,25 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
         if !can_hold_a_token(view) {
             continue;
         }
-        for token in patterns.tokens.find_iter(view.as_bytes()) {
+        for token in compiled.tokens.find_iter(view.as_bytes()) {
             if !is_prose(&view[token.range()]) {
                 found(token.range());
             }
         }
     }
     if text.contains("://") {
-        for captures in patterns.credentials.captures_iter(bytes) {
-            if let Some(value) = captures.get_group_by_name("value")
+        for captures in compiled.credentials.captures_iter(bytes) {
+            if let Some(value) = captures.name("value")
                 && !is_placeholder(text[value.range()].rsplit(':').next().unwrap_or_default())
             {
                 found(value.range());
             }
         }
     }
-    if source.is_joined() {
+    if source.is_joined() || !can_hold_an_assignment(bytes) {
         return;
     }
-    for captures in patterns.assignment.captures_iter(bytes) {
+    for captures in compiled.assignment.captures_iter(bytes) {
         if let Some(value) = assigned_value(text, &captures) {
             found(value);
         }
@@ -118,6 +136,11 @@ const SHORTEST_TOKEN: usize = 15;
 /// Returns false for most texts without one of [`TOKENS`], and reads few of their bytes.
 fn can_hold_a_token(text: &str) -> bool {
     bytes::long_runs(text.as_bytes(), TOKEN, SHORTEST_TOKEN).next().is_some() || text.contains("-----BEGIN")
+}
+
+/// Returns false for most texts without an [`ASSIGNMENT`], because they lack its characters.
+fn can_hold_an_assignment(bytes: &[u8]) -> bool {
+    bytes::has(bytes, b':') || bytes::has(bytes, b'=') || bytes::has_pair(bytes, *b"is")
 }
 
 /// Returns true for words after `bearer`, `basic` or `sk-`: only letters, and not longer than words are.
@@ -134,8 +157,8 @@ fn is_prose(token: &str) -> bool {
 }
 
 /// Returns the value of an assignment, if it can be a secret.
-fn assigned_value(text: &str, captures: &Captures) -> Option<Range<usize>> {
-    let part = |name: &str| captures.get_group_by_name(name).map(|found| found.range());
+fn assigned_value(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
+    let part = |name: &str| captures.name(name).map(|found| found.range());
     let (name, sign) = (&text[part("name")?], &text[part("sign")?]);
     let is_password = name.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("pass")) || name.len() == 3;
     let shortest = if is_password { 4 } else { 8 };
@@ -184,10 +207,17 @@ mod tests {
     proptest! {
         #[test]
         fn can_hold_a_token_accepts_every_token(tokens in TOKENS.iter().map(|token| example(token)).collect::<Vec<_>>()) {
-            let patterns = PATTERNS.as_ref().unwrap();
+            let compiled = COMPILED.as_ref().unwrap();
             for token in tokens {
-                prop_assert!(can_hold_a_token(&token) || !patterns.tokens.is_match(token.as_bytes()), "{}", token);
+                prop_assert!(can_hold_a_token(&token) || !compiled.tokens.is_match(token.as_bytes()), "{}", token);
             }
+        }
+
+        #[test]
+        fn can_hold_an_assignment_accepts_every_assignment(text in example(ASSIGNMENT)) {
+            let compiled = COMPILED.as_ref().unwrap();
+            let bytes = text.as_bytes();
+            prop_assert!(can_hold_an_assignment(bytes) || !compiled.assignment.is_match(bytes), "{}", text);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Patterns of attempts. Each family is a sentence with gaps of few words, so that matching stays cheap.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::super::PATTERNS;
+use regex::bytes::{Regex, RegexBuilder};
 
 /// In these, `_` is the separator of two words, and `~N` is up to N arbitrary words with their separators.
 const FAMILIES: &[&str] = &[
@@ -59,16 +60,23 @@ const TIGHT: &[&str] = &[
     r"youarenow(?:an?|in)?(?:dan|unrestricted|unfiltered|uncensored|jailbroken)",
 ];
 
-/// Returns all families as one pattern.
-pub(in super::super) fn attempts() -> String {
-    let families: Vec<String> = FAMILIES.iter().map(|family| expand_abbreviations(family)).collect();
-    format!("(?i){}", families.join("|"))
+struct Compiled {
+    families: Regex,
+    tight: Regex,
 }
 
-/// Returns the phrases without spaces as one pattern.
-pub(in super::super) fn attempts_without_spaces() -> String {
-    format!("(?i){}", TIGHT.join("|"))
-}
+static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
+    let build = |pattern: &str| {
+        RegexBuilder::new(pattern)
+            .unicode(false)
+            .case_insensitive(true)
+            .size_limit(32 << 20)
+            .dfa_size_limit(16 << 20)
+            .build()
+    };
+    let families: Vec<String> = FAMILIES.iter().map(|family| expand_abbreviations(family)).collect();
+    Ok(Compiled { families: build(&families.join("|"))?, tight: build(&TIGHT.join("|"))? })
+});
 
 /// Returns a family with its abbreviations expanded.
 fn expand_abbreviations(family: &str) -> String {
@@ -120,10 +128,16 @@ fn expand_abbreviations(family: &str) -> String {
     out
 }
 
+/// # Errors
+/// Fails if a built-in pattern does not compile.
+pub(super) fn ready() -> Result<(), String> {
+    COMPILED.as_ref().map(drop).map_err(ToString::to_string)
+}
+
 /// Reports every attempt in plain words.
 pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    let Ok(patterns) = &*PATTERNS else { return };
-    for attempt in patterns.attempts.find_iter(text.as_bytes()) {
+    let Ok(compiled) = &*COMPILED else { return };
+    for attempt in compiled.families.find_iter(text.as_bytes()) {
         if !is_negated(text, attempt.start()) && !is_everyday(text, attempt.range()) {
             found(attempt.range());
         }
@@ -132,8 +146,8 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 
 /// Reports every attempt without spaces.
 pub(super) fn each_tight(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    let Ok(patterns) = &*PATTERNS else { return };
-    patterns.attempts_without_spaces.find_iter(text.as_bytes()).for_each(|attempt| found(attempt.range()));
+    let Ok(compiled) = &*COMPILED else { return };
+    compiled.tight.find_iter(text.as_bytes()).for_each(|attempt| found(attempt.range()));
 }
 
 /// Printed things with instructions or rules for people.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::bytes::{self, LETTER, WORD};
 use super::patterns;
 use crate::guardrail::filter::text::View;
 
@@ -37,15 +38,17 @@ const LONGEST: usize = 12;
 
 /// Returns the text with such words unscrambled; `None` if there are none. Every word keeps its length.
 pub(super) fn unscramble(text: &str) -> Option<String> {
-    let (mut ordered, mut start, mut copied) = (String::new(), 0, 0);
-    for word in text.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
-        let end = start + word.len();
-        if let Some(known) = unscramble_word(word) {
+    let bytes = text.as_bytes();
+    let mut ordered = String::new();
+    let (mut at, mut copied) = (0, 0);
+    while let Some(start) = bytes[at..].iter().position(u8::is_ascii_alphabetic).map(|offset| at + offset) {
+        let length = bytes[start..].iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(bytes.len() - start);
+        at = start + length;
+        if let Some(word) = unscramble_word(&bytes[start..at]) {
             ordered.push_str(&text[copied..start]);
-            ordered.push_str(known);
-            copied = end;
+            ordered.push_str(word);
+            copied = at;
         }
-        start = end + 1;
     }
     if copied == 0 {
         return None;
@@ -69,7 +72,7 @@ const fn lengths() -> [u16; 26] {
 }
 
 /// Returns the word whose scrambled form this is; `None` if it is that word itself. Takes only letters.
-fn unscramble_word(word: &[u8]) -> Option<&'static str> {
+pub(super) fn unscramble_word(word: &[u8]) -> Option<&'static str> {
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
         return None;
     }
@@ -96,7 +99,7 @@ fn letters(word: &[u8]) -> [u8; 26] {
 }
 
 /// Fewer letters in a row are initials or a list.
-const MIN_LETTERS: usize = 4;
+pub(super) const MIN_LETTERS: usize = 4;
 /// The highest number of bytes between two letters of a row.
 const MAX_GAP: usize = 4;
 
@@ -152,18 +155,15 @@ pub(super) fn each_spaced(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 
 /// Calls `each` with the positions of the letters of each row, and with the number of them that it has seen before: a
 /// long row comes in parts.
-fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
+pub(super) fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
     let is_word = |place: Option<usize>| {
         place.and_then(|place| bytes.get(place)).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
     };
+    let is_single = |place: usize| {
+        bytes[place].is_ascii_alphabetic() && !is_word(place.checked_sub(1)) && !is_word(Some(place + 1))
+    };
     let (mut row, mut repeated): (Vec<usize>, usize) = (Vec::new(), 0);
-    let mut start = 0;
-    for word in bytes.split(|byte| !byte.is_ascii_alphabetic()) {
-        let place = start;
-        start += word.len() + 1;
-        if word.len() != 1 || is_word(place.checked_sub(1)) || is_word(Some(place + 1)) {
-            continue;
-        }
+    for place in (0..bytes.len()).filter(|place| is_single(*place)) {
         if row.last().is_some_and(|last| !is_near(bytes, *last, place)) {
             if row.len() >= MIN_LETTERS.max(repeated + 1) {
                 each(&row, repeated);
@@ -184,9 +184,36 @@ fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
 }
 
 /// Returns true if two single letters belong to the same row.
-fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
+pub(super) fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
     let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
     place - last <= MAX_GAP && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation())
+}
+
+/// The suspicious words of a text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SuspiciousWords {
+    /// A row of single letters.
+    pub(super) spaced: bool,
+    /// A word with scrambled inner letters.
+    pub(super) scrambled: bool,
+}
+
+pub(super) fn find_suspicious_words(text: &str) -> SuspiciousWords {
+    let bytes = text.as_bytes();
+    let is_word = |place: usize| bytes.get(place).is_some_and(|byte| bytes::is(*byte, WORD));
+    let mut found = SuspiciousWords::default();
+    let (mut at, mut last, mut row) = (0, None, 0);
+    while let Some(start) = bytes::find(bytes, at, LETTER) {
+        at = bytes::end(bytes, start, LETTER);
+        if at - start > 1 {
+            found.scrambled |= unscramble_word(&bytes[start..at]).is_some();
+        } else if !is_word(at) && !start.checked_sub(1).is_some_and(is_word) {
+            row = if last.is_some_and(|last| is_near(bytes, last, start)) { row + 1 } else { 1 };
+            last = Some(start);
+            found.spaced |= row >= MIN_LETTERS;
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -206,6 +233,29 @@ mod tests {
         // A word with another first or last letter, or with other letters, does not match.
         for other in ["gnorei", "ignoer", "ignire", "rulers", "tsyesm"] {
             assert_eq!(unscramble(other), None, "{other}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod spaced_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cheap_test_agrees_with_full_analysis(
+            words in prop::collection::vec("[ioe]|[a-z]|ingore|ignore|IGNROE|rulse|1|\u{e9}|\\.", 0..12),
+            gaps in prop::collection::vec(" |-| {1,5}|", 12),
+        ) {
+            let text: String = words.iter().zip(&gaps).flat_map(|(word, gap)| [word.as_str(), gap]).collect();
+            let mut spaced = false;
+            each_row(text.as_bytes(), &mut |_, _| spaced = true);
+            let expected = SuspiciousWords {
+                spaced,
+                scrambled: unscramble(&text).is_some(),
+            };
+            prop_assert_eq!(find_suspicious_words(&text), expected);
         }
     }
 }
