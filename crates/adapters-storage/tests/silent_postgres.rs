@@ -174,8 +174,10 @@ async fn relay(server: String) -> (String, watch::Sender<bool>) {
             tokio::spawn(async move {
                 let mut upstream = TcpStream::connect(server).await.unwrap();
                 let is_swallowed = tokio::select! {
-                    _ = copy_bidirectional(&mut client, &mut upstream) => false,
+                    // What is sent after the silence began is never forwarded.
+                    biased;
                     is_silent = async { is_silent.wait_for(|is_silent| *is_silent).await.is_ok() } => is_silent,
+                    _ = copy_bidirectional(&mut client, &mut upstream) => false,
                 };
                 if is_swallowed {
                     std::future::pending::<()>().await;
