@@ -249,7 +249,7 @@ impl Instance {
 
     /// Starts a server that must fail to start; returns its error message.
     pub async fn refused_serving(&self) -> Result<String> {
-        let output = tokio::time::timeout(Duration::from_secs(30), self.run(&["serve"])).await??;
+        let output = tokio::time::timeout(Duration::from_mins(2), self.run(&["serve"])).await??;
         ensure!(!output.status.success(), "it came up");
         let said = String::from_utf8(output.stderr)?;
         ensure!(!said.contains("panicked"), "{said}");
