@@ -16,10 +16,10 @@ const PROVIDER_KEY: &str = "alpha-secret-0001";
 /// Returns the log lines of failed attempts of one request, of which there is at least one.
 async fn attempt_lines(server: &Server, request_id: &str) -> Result<Vec<String>> {
     let since = Instant::now();
-    let of_request = format!("request.id={request_id} ");
+    let of_request = format!(" request.id={request_id}");
     loop {
         let log = server.output();
-        let lines = log.lines().filter(|line| line.contains(&of_request) && line.contains("provider attempt failed"));
+        let lines = log.lines().filter(|line| line.ends_with(&of_request) && line.contains("provider attempt failed"));
         let lines: Vec<String> = lines.map(str::to_owned).collect();
         if !lines.is_empty() {
             return Ok(lines);
