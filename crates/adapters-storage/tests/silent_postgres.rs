@@ -174,7 +174,7 @@ async fn relay(server: String) -> (String, watch::Sender<bool>) {
             tokio::spawn(async move {
                 let mut upstream = TcpStream::connect(server).await.unwrap();
                 let is_swallowed = tokio::select! {
-                    // What is sent after the silence began is never forwarded.
+                    // Bytes that are sent after the silence began are never forwarded.
                     biased;
                     is_silent = async { is_silent.wait_for(|is_silent| *is_silent).await.is_ok() } => is_silent,
                     _ = copy_bidirectional(&mut client, &mut upstream) => false,

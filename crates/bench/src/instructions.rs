@@ -133,7 +133,7 @@ async fn control(action: &str, pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// What threads did.
+/// The work of threads.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     instructions: u64,

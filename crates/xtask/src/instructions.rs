@@ -7,14 +7,11 @@ use anyhow::{Context as _, Result};
 
 use crate::{step, workspace};
 
-/// The most that an answer may cost the workers of a release build, by operation of the benchmark: 3 % above what was
-/// measured on 26 November 2026. The goals are 70 allocations, 10 clock readings and, in the profile `dist`, 130,000
-/// instructions, with everything on 45,000 more. System calls depend on the load, which is light under valgrind, so
-/// they have no bound.
-const BOUNDS: [(&str, &[&str]); 2] = [
-    ("decisions", &["instructions=210400", "allocations=141.7", "clock-readings=46.1", "atomic-operations=661.5"]),
-    ("everything-on", &["instructions=487000", "allocations=306.8", "clock-readings=52.7", "atomic-operations=776.5"]),
-];
+/// The most that an answer may cost the workers of a release build: 5 % above what was measured on 27 November 2026. The
+/// goals are 70 allocations, 10 clock readings and, in the profile `dist`, 130,000 instructions. System calls depend on
+/// the load, which is light under valgrind, so they have no bound. With everything on, a server under valgrind can be too
+/// slow for its time limits, so that operation of the benchmark is run by hand.
+const BOUNDS: [&str; 4] = ["instructions=200000", "allocations=131", "clock-readings=31", "atomic-operations=605"];
 
 /// Builds the gateway as the demo does, the benchmark as the tests do, and counts.
 pub fn run() -> Result<()> {
@@ -25,17 +22,15 @@ pub fn run() -> Result<()> {
     step::run(&mut step::cargo(&["build", "--release"]))?;
     step::run(&mut step::build_programs(&["bench"]))?;
     let target = workspace::target();
-    for (operation, bounds) in BOUNDS {
-        let folder = target.join("instructions").join(operation);
-        if folder.exists() {
-            // Profiles of threads of another run would be counted.
-            fs::remove_dir_all(&folder).with_context(|| format!("{} could not be removed", folder.display()))?;
-        }
-        let mut count = Command::new(workspace::program(&target.join("debug"), "bench"));
-        count.args(["instructions", "--operation", operation, "--folder"]).arg(&folder);
-        count.arg("--tollgate").arg(workspace::program(&target.join("release"), "tollgate"));
-        count.args(bounds.iter().flat_map(|bound| ["--at-most", bound]));
-        step::run(&mut count)?;
+    let folder = target.join("instructions");
+    if folder.exists() {
+        // Profiles of threads of another run would be counted.
+        fs::remove_dir_all(&folder).with_context(|| format!("{} could not be removed", folder.display()))?;
     }
+    let mut count = Command::new(workspace::program(&target.join("debug"), "bench"));
+    count.args(["instructions", "--folder"]).arg(&folder);
+    count.arg("--tollgate").arg(workspace::program(&target.join("release"), "tollgate"));
+    count.args(BOUNDS.iter().flat_map(|bound| ["--at-most", bound]));
+    step::run(&mut count)?;
     Ok(())
 }
