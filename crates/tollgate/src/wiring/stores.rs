@@ -138,8 +138,7 @@ impl Stores {
         Ok(stores)
     }
 
-    /// Opens the stores of a server. Waits for a database that is locked, silent or not reachable for
-    /// [`START_TIMEOUT`].
+    /// Opens the stores of a server. Waits a minute for a database that is locked, silent or not reachable.
     ///
     /// # Errors
     /// A store cannot be opened or migrated.
