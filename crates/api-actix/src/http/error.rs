@@ -311,7 +311,7 @@ impl ApiError {
         Some(cause.to_string().replace(|character: char| character.is_ascii_digit(), ""))
     }
 
-    /// Logs the chain of causes, once. Called inside the request's span. A repeated error is logged at debug level.
+    /// Logs the chain of causes, once. Called while the request's id is set. A repeated error is logged at debug level.
     pub(crate) fn log(&self, is_repeated: bool) {
         let parts = &*self.0;
         let cause = parts.source.as_deref().map(|cause| cause as &(dyn Error + 'static));

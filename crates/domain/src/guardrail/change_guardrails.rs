@@ -1,6 +1,6 @@
 //! Deleting a guardrail, restoring a version of it, and setting the default guardrail of a workspace.
 
-use super::management::audit_draft;
+use super::manage_guardrails::audit_draft;
 use super::{Guardrail, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::{GuardrailId, WorkspaceId};

@@ -1,6 +1,6 @@
 //! Creates guardrails.
 
-use super::management::audit_draft;
+use super::manage_guardrails::audit_draft;
 use super::{
     Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailRules, InvalidGuardrail, ManageGuardrails,
     PlacedGuardrail,

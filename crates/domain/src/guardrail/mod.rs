@@ -9,7 +9,7 @@ pub mod filter;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod known_names;
-mod management;
+mod manage_guardrails;
 mod model;
 mod permission;
 mod policy;
@@ -21,7 +21,7 @@ pub use assign_keys_to_guardrail::*;
 pub use draft::*;
 pub use errors::*;
 pub use known_names::*;
-pub use management::*;
+pub use manage_guardrails::*;
 pub use model::*;
 pub use permission::Forbidden;
 pub use policy::*;

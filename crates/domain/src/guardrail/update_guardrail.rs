@@ -1,6 +1,6 @@
 //! Changes guardrails.
 
-use super::management::audit_draft;
+use super::manage_guardrails::audit_draft;
 use super::{Guardrail, GuardrailDraft, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use crate::audit::Actor;
 

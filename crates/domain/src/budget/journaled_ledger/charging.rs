@@ -77,7 +77,7 @@ impl JournaledLedger {
         let sequence = match self.journal.append_end(EntryKind::Released, &encode_released(id), open.reserved_bytes) {
             Ok(sequence) | Err(UsageJournalError::Retained { sequence, .. }) => sequence,
             Err(error) => {
-                let (sent, error): (_, &dyn std::error::Error) = (open.sequence, &error);
+                let (sent, error) = (open.sequence, &error as &dyn std::error::Error);
                 tracing::warn!(decision.id = %id, sent, error, "release not recorded");
                 return;
             }

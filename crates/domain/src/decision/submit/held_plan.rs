@@ -23,8 +23,8 @@ pub(super) enum Coverage<'a> {
 }
 
 impl HoldPlanner {
-    /// Holds the money of a plan, whose candidates it may reorder. A request that may share a call holds the ceiling of the call if it can. Any other
-    /// holds the bounds of its first attempts.
+    /// Holds the money of a plan, whose candidates it may reorder. A request that may share a call holds the ceiling of
+    /// the call if it can. Any other holds the bounds of its first attempts.
     ///
     /// # Errors
     /// The hold was rejected. The request was not sent.
