@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
+    assign_keys_to_guardrail, count_models, destinations, docs, files, get_generation, get_model, guardrails, health,
     list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model, rotate_api_key,
     submit_decision,
 };
@@ -31,6 +31,9 @@ pub(crate) const ROUTES: &[Route] = &[
     get_generation::ROUTE,
     rotate_api_key::ROUTE,
     promote_container_file::ROUTE,
+    files::read::LIST,
+    files::read::GET,
+    files::delete::ROUTE,
     guardrails::read::LIST,
     guardrails::change::CREATE,
     guardrails::read::GET,

@@ -114,20 +114,22 @@ fn schemas_of(routes: &[Route]) -> Schemas {
 
 /// Inserts the literals, which depend on the client: the values of `_shape` and the names of the service metadata member.
 fn name_literals(document: &mut Value) {
-    let shapes =
-        [("NativeFile", FileShape::Native), ("VendorAFile", FileShape::VendorA), ("VendorBFile", FileShape::VendorB)];
+    let shapes = [("Native", FileShape::Native), ("VendorA", FileShape::VendorA), ("VendorB", FileShape::VendorB)];
     let schemas = &mut document["components"]["schemas"];
-    let mut mapping = serde_json::Map::new();
-    for (schema, shape) in shapes {
-        let names = WireNames::ALL.map(|names| names.shape(shape));
-        schemas[schema]["properties"]["_shape"] = json!({
-            "type": "string",
-            "enum": names,
-            "description": "The second name is for published client packages and by configuration.",
-        });
-        mapping.extend(names.map(|name| (name.to_owned(), json!(format!("#/components/schemas/{schema}")))));
+    for union in ["File", "FileList", "FileDeleted"] {
+        let mut mapping = serde_json::Map::new();
+        for (prefix, shape) in shapes {
+            let schema = format!("{prefix}{union}");
+            let names = WireNames::ALL.map(|names| names.shape(shape));
+            schemas[&schema]["properties"]["_shape"] = json!({
+                "type": "string",
+                "enum": names,
+                "description": "The second name is for published client packages and by configuration.",
+            });
+            mapping.extend(names.map(|name| (name.to_owned(), json!(format!("#/components/schemas/{schema}")))));
+        }
+        schemas[union]["discriminator"] = json!({"propertyName": "_shape", "mapping": mapping});
     }
-    schemas["File"]["discriminator"] = json!({"propertyName": "_shape", "mapping": mapping});
     for schema in schemas.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
         let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { continue };
         if let Some(metadata) = properties.get(WireNames::Interface.service_metadata()) {

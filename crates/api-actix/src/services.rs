@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
-use domain::file::PromoteContainerFile;
+use domain::file::{DeleteDocument, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::ManageDestinations;
@@ -23,6 +23,10 @@ pub struct Services {
     pub authenticate: Arc<Authenticate>,
     /// Operation 1.
     pub promote: Arc<PromoteContainerFile>,
+    /// Reads documents.
+    pub read_documents: ReadDocuments,
+    /// Deletes documents.
+    pub delete_document: DeleteDocument,
     /// Operation 2, and the other use cases that follow the configured providers and endpoints.
     pub routed: LiveServices,
     /// Operation 3.

@@ -19,7 +19,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("guardrails_workspace_id", "guardrails", &["workspace_id", "created_at"]),
         index("api_keys_workspace_id", "api_keys", &["workspace_id", "created_at"]),
         index("api_keys_guardrail_id", "api_keys", &["guardrail_id"]),
-        index("documents_workspace_id", "documents", &["workspace_id", "state"]),
+        index("documents_workspace_id", "documents", &["workspace_id", "state", "id"]),
         index("documents_state", "documents", &["state", "created_at"]),
         index("idempotency_claims_document_id", "idempotency_claims", &["document_id"]),
         index("idempotency_claims_created_at", "idempotency_claims", &["created_at"]),

@@ -52,6 +52,7 @@ async fn unsupported_method_returns_405_with_allowed_methods() -> Result<()> {
     let secret = &gateway.inference.secret;
     for (path, allowed) in [
         ("/api/v1/containers/sess_a/files/cfile_YQ/promote", "POST"),
+        ("/api/v1/files", "GET"),
         ("/api/v1/api/alpha/decisions", "POST"),
         ("/api/alpha/decisions", "POST"),
         ("/api/v1/guardrails/x/assignments/keys/remove", "POST"),

@@ -20,6 +20,7 @@ mod disconnects;
 mod edges;
 mod fallback;
 mod file_modes;
+mod files;
 mod framing;
 mod full_disk;
 mod gateway;

@@ -4,6 +4,7 @@ pub(crate) mod assign_keys_to_guardrail;
 pub(crate) mod count_models;
 pub(crate) mod destinations;
 pub(crate) mod docs;
+pub(crate) mod files;
 pub(crate) mod get_generation;
 pub(crate) mod get_model;
 pub(crate) mod guardrails;

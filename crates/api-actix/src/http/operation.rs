@@ -233,7 +233,7 @@ pub(crate) mod tags {
     pub(crate) fn all() -> Vec<Tag> {
         [
             (DECISIONS, "Ask a model typed questions about a state."),
-            (FILES, "Copy files of a container into the workspace's documents."),
+            (FILES, "Copy files of a container into the workspace's documents, and read these."),
             (GUARDRAILS, "Create rules for requests and assign keys to them. They need a management key."),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),

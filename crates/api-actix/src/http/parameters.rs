@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use domain::ids::WorkspaceId;
+use domain::json::unknown_name;
 use percent_encoding::{percent_decode, percent_decode_str};
 
 use super::error::ApiError;
@@ -23,6 +24,22 @@ pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError>
         }
     }
     Ok(found)
+}
+
+/// Checks that the query has no other parameters than `known`.
+///
+/// # Errors
+/// 400 that names an unknown parameter and the nearest known one.
+pub(crate) fn check_names(query: &str, known: &[&str]) -> Result<(), ApiError> {
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+        let name =
+            decode(name).ok_or_else(|| ApiError::invalid("a query parameter's name is not UTF-8 when decoded"))?;
+        if !known.contains(&name.as_str()) {
+            return Err(ApiError::invalid(unknown_name("query parameter", &name, known.iter().copied())));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the value of the parameter `name` as a number.
@@ -92,6 +109,18 @@ mod tests {
     fn value_rejects_duplicates_and_invalid_utf8() {
         assert!(filter("output_modalities=text&output_modalities=text").unwrap_err().contains("more than once"));
         assert!(filter("output_modalities=%ff").unwrap_err().contains("UTF-8"));
+    }
+
+    #[test]
+    fn check_names_rejects_unknown_parameters_with_the_nearest_known_one() {
+        let check = |query| check_names(query, &["limit", "after"]).map_err(|error| error.text().to_owned());
+        for query in ["", "limit=1&after=x", "limit", "%6cimit=1", "limit=a%ffb", "&limit=1&"] {
+            assert_eq!(check(query), Ok(()), "{query}");
+        }
+        let expected = r#"unknown query parameter "limmit"; the nearest known query parameter is "limit""#;
+        assert_eq!(check("after=x&limmit=1").unwrap_err(), expected);
+        assert_eq!(check("x%22=1").unwrap_err(), r#"unknown query parameter "x\"""#);
+        assert!(check("%ff=1").unwrap_err().contains("UTF-8"));
     }
 
     #[test]

@@ -20,7 +20,10 @@ use domain::decision::{
     GetGeneration, MeterTokens, ProviderAnswer, SubmitDecision,
 };
 use domain::error::StoreError;
-use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
+use domain::file::{
+    DeleteDocument, DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments, RunningPromotions,
+    StorageLimits,
+};
 use domain::guardrail::{
     AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
     KnownNames, ManageGuardrails, NoGuardrails,
@@ -173,9 +176,10 @@ impl Setup {
     pub fn start(self) -> Gateway {
         let clock = self.clock;
         let ids = SequentialIds::default();
+        let blobs: Arc<dyn BlobStore> = Arc::new(self.blobs);
         let promote_ports = PromoteContainerFilePorts {
             documents: self.store.documents(),
-            blobs: Arc::new(self.blobs),
+            blobs: Arc::clone(&blobs),
             detect_media_type: |_, _| "text/csv".to_owned(),
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
             ids: Arc::new(ids.clone()),
@@ -227,6 +231,8 @@ impl Setup {
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
+            read_documents: ReadDocuments::new(self.store.documents()),
+            delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),
             destinations,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),

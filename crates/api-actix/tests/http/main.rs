@@ -13,6 +13,7 @@ mod denied_changes;
 mod destinations;
 mod edge;
 mod error_formats;
+mod files;
 mod forms;
 mod gateway;
 mod generation;

@@ -23,11 +23,11 @@ impl DeleteDocument {
 
     /// Deletes a document and returns it. `None` where the workspace has no such document.
     ///
-    /// A process that ends between the row and the bytes leaves an object without a document, which the sweeper
-    /// removes.
+    /// Bytes that cannot be deleted, or that a process leaves that ends between the row and the bytes, are an object
+    /// without a document, which the sweeper removes.
     ///
     /// # Errors
-    /// A store failed. The document is gone all the same where only its bytes could not be deleted.
+    /// The store of documents failed; nothing was deleted.
     pub async fn execute(
         &self,
         workspace_id: WorkspaceId,
@@ -42,7 +42,10 @@ impl DeleteDocument {
         ]);
         let audit = AuditDraft::done(actor, "document.delete", format!("document {id}"), details);
         let Some(deleted) = self.documents.delete(workspace_id, id, &audit).await? else { return Ok(None) };
-        self.blobs.delete(&BlobKey::document(workspace_id, id)).await?;
+        if let Err(error) = self.blobs.delete(&BlobKey::document(workspace_id, id)).await {
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(document.id = %id, error, "bytes of a deleted document not removed; left to the sweeper");
+        }
         Ok(Some(deleted))
     }
 }
@@ -95,6 +98,15 @@ mod tests {
         documents.expect_find().return_once(|_, _| Ok(Some(document())));
         documents.expect_delete().return_once(|_, _, _| Ok(None));
         assert_eq!(delete(documents, MockBlobStore::new()).await.unwrap(), None, "deleted by another call meanwhile");
+    }
+
+    #[tokio::test]
+    async fn delete_succeeds_when_the_bytes_are_left_to_the_sweeper() {
+        let (mut documents, mut blobs) = (MockDocumentRepository::new(), MockBlobStore::new());
+        documents.expect_find().return_once(|_, _| Ok(Some(document())));
+        documents.expect_delete().return_once(|_, _, _| Ok(Some(document())));
+        blobs.expect_delete().return_once(|_| Err(StoreError::unavailable("away")));
+        assert_eq!(delete(documents, blobs).await.unwrap(), Some(document()), "a repeated call would find nothing");
     }
 
     #[tokio::test]

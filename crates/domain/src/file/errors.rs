@@ -8,6 +8,11 @@ use crate::error::{ErrorKind, StoreError};
 #[error("Idempotency-Key must be 1 to 255 visible ASCII characters")]
 pub struct InvalidIdempotencyKey;
 
+/// A text that is not the cursor of a list of the caller's workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cursor must be the cursor of a page of the same list")]
+pub struct InvalidCursor;
+
 /// The error of promoting a container file. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum PromoteError {

@@ -5,6 +5,7 @@ mod errors;
 mod model;
 mod ports;
 mod promote_container_file;
+mod read_documents;
 mod release_abandoned_promotions;
 mod sweep_documents;
 
@@ -13,5 +14,6 @@ pub use errors::*;
 pub use model::*;
 pub use ports::*;
 pub use promote_container_file::*;
+pub use read_documents::*;
 pub use release_abandoned_promotions::*;
 pub use sweep_documents::*;

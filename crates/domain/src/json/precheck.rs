@@ -74,12 +74,17 @@ const MAX_CHARS: usize = 64;
 
 /// Returns the message for an unknown member: its name, and the most similar known name if half of it is the same.
 pub fn unknown_member<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    unknown_name("member", name, known)
+}
+
+/// Returns the message for an unknown name of that kind; see [`unknown_member`].
+pub fn unknown_name<'a>(kind: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let shown: String = name.chars().take(MAX_CHARS).collect();
     let distance = |other: &str| strsim::damerau_levenshtein(&shown, other);
     let nearest = known.into_iter().map(|other| (distance(other), other)).min();
     match nearest.filter(|(distance, _)| 2 * distance <= shown.chars().count()) {
-        Some((_, nearest)) => format!("unknown member {shown:?}; the nearest known member is {nearest:?}"),
-        None => format!("unknown member {shown:?}"),
+        Some((_, nearest)) => format!("unknown {kind} {shown:?}; the nearest known {kind} is {nearest:?}"),
+        None => format!("unknown {kind} {shown:?}"),
     }
 }
 

@@ -16,7 +16,10 @@ use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
-use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, RunningPromotions, StorageLimits};
+use domain::file::{
+    DeleteDocument, DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments, RunningPromotions,
+    StorageLimits,
+};
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, CountModels, GetModel};
 use domain::rate::DefaultRates;
@@ -241,6 +244,8 @@ impl JournaledProcess<'_> {
             rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),
+            read_documents: ReadDocuments::new(Arc::clone(&stores.documents)),
+            delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             routed: reloader.services(),
             destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),

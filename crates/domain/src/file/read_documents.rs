@@ -1,0 +1,155 @@
+//! Reads the documents of a workspace.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::{Document, DocumentRepository, InvalidCursor};
+use crate::error::StoreError;
+use crate::ids::{DocumentId, WorkspaceId};
+
+/// Reads documents of one workspace.
+pub struct ReadDocuments {
+    documents: Arc<dyn DocumentRepository>,
+}
+
+/// A page of a workspace's documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentList {
+    /// The documents, in bytewise order of their ids, which is the order of their promotions.
+    pub documents: Vec<Document>,
+    /// True if more documents follow.
+    pub has_more: bool,
+}
+
+impl DocumentList {
+    /// Returns the cursor of the next page; `None` at the end.
+    pub fn cursor(&self) -> Option<String> {
+        let last = self.documents.last().filter(|_| self.has_more)?;
+        Some(URL_SAFE_NO_PAD.encode(format!("{CURSOR_KIND}{}/{}", last.workspace_id, last.id)))
+    }
+}
+
+/// The beginning of every cursor, so that a cursor of another list is recognised.
+const CURSOR_KIND: &str = "files/";
+/// No cursor is longer.
+const MAX_CURSOR_BYTES: usize = 256;
+
+impl ReadDocuments {
+    /// Wires the ports.
+    pub fn new(documents: Arc<dyn DocumentRepository>) -> Self {
+        Self { documents }
+    }
+
+    /// Returns the document that the cursor of a list of this workspace names.
+    ///
+    /// # Errors
+    /// The text is no such cursor.
+    pub fn parse_cursor(workspace_id: WorkspaceId, cursor: &str) -> Result<DocumentId, InvalidCursor> {
+        let bytes = (cursor.len() <= MAX_CURSOR_BYTES).then(|| URL_SAFE_NO_PAD.decode(cursor).ok()).flatten();
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(InvalidCursor)?;
+        let position = text.strip_prefix(CURSOR_KIND).and_then(|rest| rest.split_once('/'));
+        let (workspace, id) = position.ok_or(InvalidCursor)?;
+        if workspace != workspace_id.to_string() {
+            return Err(InvalidCursor);
+        }
+        id.parse().map_err(|_| InvalidCursor)
+    }
+
+    /// Returns up to `limit` documents of the workspace whose ids sort after `after`. Pages neither repeat nor skip a
+    /// document while others are added or deleted.
+    ///
+    /// # Errors
+    /// A store failed.
+    pub async fn list(
+        &self,
+        workspace_id: WorkspaceId,
+        after: Option<&DocumentId>,
+        limit: usize,
+    ) -> Result<DocumentList, StoreError> {
+        let one_more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+        let mut documents = self.documents.list(Some(workspace_id), after, one_more).await?;
+        let has_more = documents.len() > limit;
+        documents.truncate(limit);
+        Ok(DocumentList { documents, has_more })
+    }
+
+    /// Returns a document. `None` where the workspace has no document of that id; no document has a malformed one.
+    ///
+    /// # Errors
+    /// A store failed.
+    pub async fn get(&self, workspace_id: WorkspaceId, id: &str) -> Result<Option<Document>, StoreError> {
+        match id.parse() {
+            Ok(id) => self.documents.find(workspace_id, &id).await,
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::file::MockDocumentRepository;
+
+    fn workspace(number: u128) -> WorkspaceId {
+        WorkspaceId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    fn document(number: u32) -> Document {
+        Document {
+            id: format!("tgfile_{number:032}").parse().unwrap(),
+            workspace_id: workspace(1),
+            filename: "a".to_owned(),
+            media_type: "text/csv".to_owned(),
+            size_bytes: 1,
+            sha256: String::new(),
+            created_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    async fn list(stored: u32, limit: usize) -> DocumentList {
+        let mut documents = MockDocumentRepository::new();
+        documents.expect_list().return_once(move |owner, after, most| {
+            assert_eq!((owner, after), (Some(workspace(1)), None));
+            Ok((0..stored).take(usize::try_from(most).unwrap()).map(document).collect())
+        });
+        ReadDocuments::new(Arc::new(documents)).list(workspace(1), None, limit).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn list_has_a_cursor_while_documents_follow() {
+        for (stored, limit, shown) in [(0, 2, 0), (1, 2, 1), (2, 2, 2), (3, 2, 2)] {
+            let page = list(stored, limit).await;
+            assert_eq!(page.documents.len(), shown);
+            assert_eq!((page.has_more, page.cursor().is_some()), (stored == 3, stored == 3), "{stored}");
+        }
+        let cursor = list(3, 2).await.cursor().unwrap();
+        assert_eq!(ReadDocuments::parse_cursor(workspace(1), &cursor), Ok(document(1).id));
+    }
+
+    #[tokio::test]
+    async fn cursor_of_another_list_is_rejected() {
+        let cursor = list(3, 2).await.cursor().unwrap();
+        assert_eq!(ReadDocuments::parse_cursor(workspace(2), &cursor), Err(InvalidCursor));
+        let other = URL_SAFE_NO_PAD.encode(format!("audit/{}/{}", workspace(1), document(1).id));
+        let no_id = URL_SAFE_NO_PAD.encode(format!("files/{}/x", workspace(1)));
+        for text in ["", "x", "tgfile_1", "!", &cursor[1..], &"A".repeat(100_000), "_____w", &other, &no_id] {
+            assert_eq!(ReadDocuments::parse_cursor(workspace(1), text), Err(InvalidCursor), "{text:.80}");
+        }
+    }
+
+    #[tokio::test]
+    async fn get_asks_the_store_for_well_formed_ids_only() {
+        let reader = ReadDocuments::new(Arc::new(MockDocumentRepository::new()));
+        for id in ["", "tgfile_", "tgfile_a/b", "tgfile_é", "../x", "or_file_1", "tgfile_a b"] {
+            assert_eq!(reader.get(workspace(1), id).await.unwrap(), None, "{id}");
+        }
+        let mut documents = MockDocumentRepository::new();
+        documents.expect_find().withf(|owner, _| *owner == workspace(1)).return_once(|_, _| Ok(Some(document(7))));
+        let reader = ReadDocuments::new(Arc::new(documents));
+        assert_eq!(reader.get(workspace(1), document(7).id.as_str()).await.unwrap(), Some(document(7)));
+    }
+}
