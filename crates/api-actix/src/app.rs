@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, files, get_generation, get_model, guardrails, health,
-    list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model, rotate_api_key,
-    submit_decision,
+    assign_keys_to_guardrail, count_models, destinations, docs, files, get_generation, get_model, get_own_key,
+    guardrails, health, list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model,
+    rotate_api_key, submit_decision,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -29,6 +29,7 @@ pub(crate) const ROUTES: &[Route] = &[
     list_model_endpoints::ROUTE,
     list_providers::ROUTE,
     get_generation::ROUTE,
+    get_own_key::ROUTE,
     rotate_api_key::ROUTE,
     promote_container_file::ROUTE,
     files::read::LIST,

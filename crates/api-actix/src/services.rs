@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
+use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::{DeleteDocument, PromoteContainerFile, ReadDocuments};
@@ -31,6 +31,8 @@ pub struct Services {
     pub routed: LiveServices,
     /// Operation 3.
     pub assign_keys: Arc<AssignKeysToGuardrail>,
+    /// Reads the caller's own key.
+    pub get_own_key: GetOwnKey,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.

@@ -61,7 +61,7 @@ pub(super) fn plus(sum: &mut Usd, amount: Usd) -> Result<(), StoreError> {
 }
 
 impl LedgerState {
-    fn counter(&self, account: Account, interval: Option<ResetInterval>, at: DateTime<Utc>) -> Counter {
+    pub(super) fn counter(&self, account: Account, interval: Option<ResetInterval>, at: DateTime<Utc>) -> Counter {
         self.counters.get(&(account, interval, period(interval, at))).copied().unwrap_or_default()
     }
 

@@ -11,10 +11,11 @@ use super::memory_state::{LedgerState, State};
 use super::memory_store::{MemoryLedgerMaintenance, MemoryLimits};
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
-    Discrepancy, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport, ResetInterval,
-    cost_of_record, prunable_before,
+    Account, Discrepancy, KeySpend, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport,
+    ResetInterval, cost_of_record, prunable_before,
 };
 use crate::error::StoreError;
+use crate::ids::ApiKeyId;
 use crate::money::Usd;
 
 impl State {
@@ -89,6 +90,18 @@ impl State {
 impl LedgerReader for MemoryLimits {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.state().limit_statuses_at(payer, self.0.now())
+    }
+
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+        let (state, now) = (self.0.state(), self.0.now());
+        let of_period = |id: &ApiKeyId, reset| state.ledger.counter(Account::Key(*id), reset, now).spent;
+        let of_key = |id: &ApiKeyId| KeySpend {
+            total: of_period(id, None),
+            daily: of_period(id, Some(ResetInterval::Daily)),
+            weekly: of_period(id, Some(ResetInterval::Weekly)),
+            monthly: of_period(id, Some(ResetInterval::Monthly)),
+        };
+        Ok(keys.iter().map(of_key).collect())
     }
 
     /// The store has no pending records: those of processes are in their journals.

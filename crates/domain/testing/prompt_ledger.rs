@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::budget::{
-    Hold, HoldRequest, JournaledLedger, Ledger, LedgerReader, LimitExceeded, LimitStatus, Payer, UsageCharge,
+    Hold, HoldRequest, JournaledLedger, KeySpend, Ledger, LedgerReader, LimitExceeded, LimitStatus, Payer, UsageCharge,
 };
 use crate::error::StoreError;
-use crate::ids::DecisionId;
+use crate::ids::{ApiKeyId, DecisionId};
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
@@ -48,6 +48,10 @@ impl Ledger for PromptLedger {
 impl LedgerReader for PromptLedger {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.0.limit_statuses(payer).await
+    }
+
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+        self.0.key_spend(keys).await
     }
 
     async fn store_pending(&self) -> Result<(), StoreError> {

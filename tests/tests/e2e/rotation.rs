@@ -54,6 +54,16 @@ async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
     let spent = &refused["error"]["metadata"]["spent_usd"];
     ensure!(spent.as_f64() == Some(0.000_008_4), "both answers count: {refused}");
 
+    let own = gateway.server.send(&Call::get("/api/v1/key").key(&new.secret)).await?.ok()?;
+    let metadata = &refused["error"]["metadata"];
+    for (own, of_402) in [("limit_usd", "limit_usd"), ("spend_usd", "spent_usd"), ("reserved_usd", "reserved_usd")]
+        .map(|(name, other)| (&own["data"]["effective_budget"][name], &metadata[other]))
+    {
+        ensure!(own == of_402, "the holder sees the figures of the 402: {own} {of_402}");
+    }
+    ensure!(own["data"]["usage_daily"] == *spent && own["data"]["usage"] == *spent, "{own}");
+    ensure!(own["data"]["limit_remaining"].as_f64() == Some(0.000_000_6) && own["data"]["last_used_at"].is_string());
+
     for name in [&key.id, &new.hash] {
         let listed = instance.json(&["usage", "list", "--key", name]).await?;
         let rows = crate::costs::rows(&listed)?;

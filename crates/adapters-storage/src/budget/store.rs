@@ -1,13 +1,14 @@
 //! The implementations of the ports.
 
+use std::iter;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest,
-    LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, LiveProcess, Payer, ProcessStatus, PruneReport, Recall,
-    RemainingAllowances, ResetInterval, ReturnRequest, prunable_before,
+    KeySpend, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, LiveProcess, Payer, ProcessStatus,
+    PruneReport, Recall, RemainingAllowances, ResetInterval, ReturnRequest, prunable_before,
 };
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, ProcessId};
@@ -112,23 +113,6 @@ repository! {
     SeaOrmLedgerReports
 }
 
-impl SeaOrmLedgerReports {
-    /// Returns the spend of keys in their order: of the current period of the interval, or of all time without one.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn key_spend(&self, keys: &[(ApiKeyId, Option<ResetInterval>)]) -> Result<Vec<Usd>, StoreError> {
-        let now = self.database.now();
-        let counter = |(id, reset): &(ApiKeyId, Option<ResetInterval>)| CounterId {
-            account: Account::Key(*id),
-            period: CounterPeriod::containing(*reset, now),
-        };
-        let counters: Vec<CounterId> = keys.iter().map(counter).collect();
-        let rows = read_counters(self.database.readers()?, counters.iter().copied()).await?;
-        Ok(counters.iter().map(|counter| Usd::from_pico(rows.get(counter).map_or(0, |row| row.spent))).collect())
-    }
-}
-
 #[async_trait]
 impl LedgerReader for SeaOrmLedgerReports {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
@@ -137,6 +121,25 @@ impl LedgerReader for SeaOrmLedgerReports {
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;
         limits.read_statuses(&snapshot, payer.accounts(), now).await
+    }
+
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+        let now = self.database.now();
+        let counter = |id: ApiKeyId, reset| CounterId {
+            account: Account::Key(id),
+            period: CounterPeriod::containing(reset, now),
+        };
+        let periods = || iter::once(None).chain(ResetInterval::ALL.map(Some));
+        let counters: Vec<CounterId> = keys.iter().flat_map(|id| periods().map(|reset| counter(*id, reset))).collect();
+        let rows = read_counters(self.database.readers()?, counters).await?;
+        let of_period = |id, reset| Usd::from_pico(rows.get(&counter(id, reset)).map_or(0, |row| row.spent));
+        let of_key = |id: &ApiKeyId| KeySpend {
+            total: of_period(*id, None),
+            daily: of_period(*id, Some(ResetInterval::Daily)),
+            weekly: of_period(*id, Some(ResetInterval::Weekly)),
+            monthly: of_period(*id, Some(ResetInterval::Monthly)),
+        };
+        Ok(keys.iter().map(of_key).collect())
     }
 
     /// The database has no pending records: those of processes are in their journals.

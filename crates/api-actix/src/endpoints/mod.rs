@@ -7,6 +7,7 @@ pub(crate) mod docs;
 pub(crate) mod files;
 pub(crate) mod get_generation;
 pub(crate) mod get_model;
+pub(crate) mod get_own_key;
 pub(crate) mod guardrails;
 pub(crate) mod health;
 pub(crate) mod list_model_endpoints;

@@ -237,7 +237,10 @@ pub(crate) mod tags {
             (GUARDRAILS, "Create rules for requests and assign keys to them. They need a management key."),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),
-            (KEYS, "Replace the secret of a key. Other changes of keys: `tollgate key`."),
+            (
+                KEYS,
+                "Read the caller's own key, and replace the secret of a key. Other changes of keys: `tollgate key`.",
+            ),
             (DESTINATIONS, "Manage the destinations of traces. They need a management key."),
             (SERVICE, "Health and documentation, without a key."),
         ]

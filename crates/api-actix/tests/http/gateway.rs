@@ -9,7 +9,7 @@ use api_actix::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants, NoGrantCache,
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, GetOwnKey, KeyGrants, NoGrantCache,
     RotateApiKey,
 };
 use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
@@ -205,6 +205,7 @@ impl Setup {
             clock: Arc::new(clock.clone()),
             ids: Arc::new(ids.clone()),
         };
+        let get_own_key = GetOwnKey::new(self.store.api_keys(), self.store.limits(), Arc::clone(&self.usage));
         let timer = Arc::new(ManualTimer::new(clock.clone()));
         let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
         let (guardrails, explain_guardrail) = guardrail_use_cases(
@@ -236,6 +237,7 @@ impl Setup {
             routed: LiveServices::new(routed),
             destinations,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
+            get_own_key,
             rotate_key: Arc::new(RotateApiKey::new(
                 self.store.api_keys(),
                 Arc::new(NoGrantCache),

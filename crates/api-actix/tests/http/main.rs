@@ -24,6 +24,7 @@ mod guardrails_versions;
 mod limits;
 mod listings;
 mod open_routes;
+mod own_key;
 mod promote;
 mod rates;
 mod rejections;

@@ -121,6 +121,43 @@ pub struct LimitStatus {
     pub resets_at: Option<DateTime<Utc>>,
 }
 
+impl LimitStatus {
+    /// Returns the amount that is not spent; negative after the limit was lowered.
+    pub fn unspent(&self) -> Usd {
+        Usd::from_pico(self.limit.pico().saturating_sub(self.spent.pico()))
+    }
+
+    /// Returns the amount that may still be held; negative after the limit was lowered.
+    pub fn room(&self) -> Usd {
+        Usd::from_pico(self.unspent().pico().saturating_sub(self.reserved.pico()))
+    }
+}
+
+/// The spend of a key, in total and in the current UTC day, week and month.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeySpend {
+    /// Of all time.
+    pub total: Usd,
+    /// Today.
+    pub daily: Usd,
+    /// This week, from Monday.
+    pub weekly: Usd,
+    /// This month.
+    pub monthly: Usd,
+}
+
+impl KeySpend {
+    /// Returns the spend of the current period of a limit; without a period, that of all time.
+    pub fn of(&self, reset: Option<ResetInterval>) -> Usd {
+        match reset {
+            None => self.total,
+            Some(ResetInterval::Daily) => self.daily,
+            Some(ResetInterval::Weekly) => self.weekly,
+            Some(ResetInterval::Monthly) => self.monthly,
+        }
+    }
+}
+
 /// A request to hold an amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldRequest {

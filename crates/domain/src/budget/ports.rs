@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
+use super::{Hold, HoldRequest, KeySpend, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
 use crate::error::StoreError;
-use crate::ids::DecisionId;
+use crate::ids::{ApiKeyId, DecisionId};
 use crate::money::Usd;
 use crate::usage::{AttemptRecord, OutboxMessage, UsageRecord};
 
@@ -64,6 +64,9 @@ pub trait LedgerReader: Send + Sync {
     /// process leaves out its own free allowances. A payer whose key or workspace never existed is
     /// [`StoreError::Corrupt`].
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
+
+    /// Returns the spend of each key, in the order of the ids. A key without spend, or that never existed, has zeros.
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError>;
 
     /// Returns once every record that this process charged before the call is stored.
     async fn store_pending(&self) -> Result<(), StoreError>;

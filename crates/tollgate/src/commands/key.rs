@@ -200,10 +200,10 @@ async fn list(context: &Context, management: bool, workspace: Option<&str>) -> a
 
 /// Adds the spend and the last use to the views of inference keys.
 async fn add_usage(stores: &Stores, keys: &[ApiKey], views: &mut [KeyView]) -> anyhow::Result<()> {
-    let periods: Vec<_> = keys.iter().map(|key| (key.id, key.limit.and_then(|limit| limit.reset))).collect();
-    let amounts = stores.reports().key_spend(&periods).await?;
-    for ((key, spent), view) in keys.iter().zip(amounts).zip(views) {
-        view.spent_usd = Some(UsdNumber(spent));
+    let ids: Vec<_> = keys.iter().map(|key| key.id).collect();
+    let amounts = stores.reports().key_spend(&ids).await?;
+    for ((key, spend), view) in keys.iter().zip(amounts).zip(views) {
+        view.spent_usd = Some(UsdNumber(spend.of(key.limit.and_then(|limit| limit.reset))));
         let newest = stores.usage.list(&UsageFilter::for_key(key.id), 1).await?;
         view.last_used_at = newest.first().map(|record| time(record.created_at));
     }

@@ -11,7 +11,7 @@ use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::Services;
-use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
+use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
@@ -215,6 +215,7 @@ impl JournaledProcess<'_> {
             Some(ledger) => (ledger.clone(), ledger.clone()),
             None => (Arc::new(ReadOnlyLedger), reports),
         };
+        let get_own_key = GetOwnKey::new(Arc::clone(&stores.keys), Arc::clone(&limits), Arc::clone(&stores.usage));
         let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
         let parts = RoutedParts {
             stores: stores.clone(),
@@ -241,6 +242,7 @@ impl JournaledProcess<'_> {
         let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
         let status = StatusParts { routing: reloader.routing(), ledger, probes: probes.clone(), clock: clock() };
         let services = Services {
+            get_own_key,
             rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),

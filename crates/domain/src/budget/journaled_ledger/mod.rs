@@ -34,12 +34,12 @@ pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
 use super::{
-    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, Ledger, LedgerReader,
+    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, KeySpend, Ledger, LedgerReader,
     LimitExceeded, LimitStatus, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError,
     UsageJournalStatus,
 };
 use crate::error::StoreError;
-use crate::ids::{DecisionId, ProcessId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::TimeSource;
 use crate::usage::AttemptRecord;
@@ -342,6 +342,11 @@ impl LedgerReader for JournaledLedger {
             status.reserved = Usd::from_pico(status.reserved.pico().saturating_sub(free.pico()).max(0));
         }
         Ok(statuses)
+    }
+
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+        self.store_pending().await?;
+        self.limits.key_spend(keys).await
     }
 
     async fn store_pending(&self) -> Result<(), StoreError> {

@@ -13,11 +13,11 @@ use super::calls::{ChargeError, journal_failed};
 use super::{JournaledLedger, LedgerSettings, RecoverJournals};
 use crate::budget::entries::Entry;
 use crate::budget::{
-    BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, Ledger, LedgerReader, LimitExceeded, LimitStatus,
-    Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
+    BudgetStore, Hold, HoldRequest, JournalEntry, JournalFactory, KeySpend, Ledger, LedgerReader, LimitExceeded,
+    LimitStatus, Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
-use crate::ids::{DecisionId, ProcessId};
+use crate::ids::{ApiKeyId, DecisionId, ProcessId};
 use crate::money::Usd;
 use crate::system::TimeSource;
 use crate::usage::AttemptRecord;
@@ -315,6 +315,10 @@ impl Ledger for RenewingLedger {
 impl LedgerReader for RenewingLedger {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.current().limit_statuses(payer).await
+    }
+
+    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+        self.current().key_spend(keys).await
     }
 
     async fn store_pending(&self) -> Result<(), StoreError> {

@@ -44,8 +44,9 @@ use self::{
     },
     reporting::{
         audit_counts_what_it_compares, audit_names_records_whose_cost_is_not_that_of_their_tokens,
-        concurrent_prunes_remove_each_record_once, prune_keeps_totals, prune_keeps_what_still_counts,
-        prune_removes_adjustments_of_periods_that_are_over, statuses_show_spent_and_allotted_amounts,
+        concurrent_prunes_remove_each_record_once, key_spend_is_that_of_current_periods, prune_keeps_totals,
+        prune_keeps_what_still_counts, prune_removes_adjustments_of_periods_that_are_over,
+        statuses_show_spent_and_allotted_amounts,
     },
 };
 use super::Stores;
@@ -113,6 +114,7 @@ suite! {
     /// [`crate::budget::LedgerMaintenance`].
     ledger_reports_cases as ledger_reports_contract over Stores then adds_up {
         statuses_show_spent_and_allotted_amounts,
+        key_spend_is_that_of_current_periods,
         audit_counts_what_it_compares,
         prune_keeps_totals,
         prune_keeps_what_still_counts,

@@ -8,7 +8,9 @@ use super::super::ledger::fixtures::{
 };
 use super::super::samples::{audit, workspace_id};
 use super::setup::{Holder, adds_up, entry, key_of, noon, period};
-use crate::budget::{Account, LedgerAudit, Payer, RemainingAllowances, ResetInterval, WorkspaceBudgets};
+use crate::budget::{Account, KeySpend, LedgerAudit, Payer, RemainingAllowances, ResetInterval, WorkspaceBudgets};
+use crate::ids::ApiKeyId;
+use crate::money::Usd;
 use crate::testing::join_all;
 use crate::usage::{UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 
@@ -46,6 +48,25 @@ pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
     assert_eq!(statuses(stores, &payer).await, [(5, 0), (0, 0)]);
     let unknown = Payer { workspace_id: workspace_id(2), ..payer };
     assert!(stores.limits.limit_statuses(&unknown).await.is_err());
+}
+
+pub(super) async fn key_spend_is_that_of_current_periods(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let (payer, process) = (payer(1), Holder::register(stores, 1).await);
+    process.fold(stores, vec![entry(record(1, payer.clone(), 7, noon()), &[])]).await;
+    let unknown = ApiKeyId::from_uuid(uuid::Uuid::from_u128(99));
+    let spent = async |at: &str| {
+        stores.clock.set(utc(at));
+        let found = stores.limits.key_spend(&[unknown, payer.api_key]).await.expect("the store answers");
+        assert_eq!(found[0], KeySpend::default(), "a key that never existed");
+        [found[1].daily, found[1].weekly, found[1].monthly, found[1].total].map(Usd::pico)
+    };
+    // Noon is that of Wednesday, 15 July 2026.
+    assert_eq!(spent("2026-07-15T23:59:59Z").await, [7, 7, 7, 7]);
+    assert_eq!(spent("2026-07-16T00:00:00Z").await, [0, 7, 7, 7]);
+    assert_eq!(spent("2026-07-20T00:00:00Z").await, [0, 0, 7, 7]);
+    assert_eq!(spent("2026-08-01T00:00:00Z").await, [0, 0, 0, 7]);
+    assert_eq!(stores.limits.key_spend(&[]).await.expect("the store answers"), []);
 }
 
 pub(super) async fn audit_counts_what_it_compares(stores: &Stores) {

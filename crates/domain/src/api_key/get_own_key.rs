@@ -1,0 +1,220 @@
+//! Reading the caller's own key.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{ApiKey, ApiKeyRepository, Principal};
+use crate::budget::{BudgetScope, KeySpend, LedgerReader, LimitStatus, Payer};
+use crate::error::{ErrorKind, StoreError};
+use crate::usage::{UsageFilter, UsageRepository};
+
+/// The caller's own key, with its spend and the limits that apply to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnKey {
+    /// The key.
+    pub key: ApiKey,
+    /// Its spend.
+    pub spend: KeySpend,
+    /// The start of its last recorded request.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// Every limit that applies, in the order of checking; a management key has none.
+    pub limits: Vec<OwnLimit>,
+}
+
+impl OwnKey {
+    /// Returns the limit with the least room; of several, the first.
+    pub fn tightest_limit(&self) -> Option<&OwnLimit> {
+        self.limits.iter().min_by_key(|limit| limit.status.room())
+    }
+
+    /// Returns the status of the key's own limit.
+    pub fn own_limit(&self) -> Option<&LimitStatus> {
+        self.limits.iter().find(|limit| limit.scope == OwnLimitScope::Key).map(|limit| &limit.status)
+    }
+}
+
+/// A limit of the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnLimit {
+    /// What it is a limit of.
+    pub scope: OwnLimitScope,
+    /// Its current amounts: those that reject the next request.
+    pub status: LimitStatus,
+}
+
+named_enum! {
+    /// What a limit of the caller is a limit of, in the order of checking.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum OwnLimitScope {
+        /// The workspace: its credit, or one of its budgets.
+        Workspace = "workspace",
+        /// The budget of the workspace's default guardrail, for this key.
+        DefaultGuardrail = "workspace_default_key",
+        /// The budget of the key's guardrail.
+        Guardrail = "api_key",
+        /// The key itself.
+        Key = "key_limit",
+    }
+}
+
+/// An error of reading the caller's own key.
+#[derive(Debug, thiserror::Error)]
+pub enum GetOwnKeyError {
+    /// The key was deleted after it was authenticated.
+    #[error("the key was deleted")]
+    Deleted,
+    /// The store failed.
+    #[error("the key store failed")]
+    Store(#[from] StoreError),
+}
+
+impl GetOwnKeyError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Deleted => ErrorKind::Unauthenticated,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// Reads the caller's own key.
+pub struct GetOwnKey {
+    keys: Arc<dyn ApiKeyRepository>,
+    ledger: Arc<dyn LedgerReader>,
+    usage: Arc<dyn UsageRepository>,
+}
+
+impl GetOwnKey {
+    /// Wires the ports; `ledger` is that of the process, so that the figures contain its charges and holds.
+    pub fn new(
+        keys: Arc<dyn ApiKeyRepository>,
+        ledger: Arc<dyn LedgerReader>,
+        usage: Arc<dyn UsageRepository>,
+    ) -> Self {
+        Self { keys, ledger, usage }
+    }
+
+    /// Reads the key of the caller.
+    pub async fn execute(&self, caller: &Principal) -> Result<OwnKey, GetOwnKeyError> {
+        let limits = self.limits(caller).await?;
+        let key = self.keys.find(&caller.id().into()).await?.ok_or(GetOwnKeyError::Deleted)?;
+        let spend = self.ledger.key_spend(&[key.id]).await?.into_iter().next().unwrap_or_default();
+        let newest = self.usage.list(&UsageFilter::for_key(key.id), 1).await?;
+        Ok(OwnKey { last_used_at: newest.first().map(|record| record.created_at), key, spend, limits })
+    }
+
+    async fn limits(&self, caller: &Principal) -> Result<Vec<OwnLimit>, StoreError> {
+        let Principal::Inference(key) = caller else { return Ok(Vec::new()) };
+        let default_guardrail = key.workspace_guardrail_id();
+        let mut guardrails: Vec<_> = default_guardrail.into_iter().chain(key.guardrail_id()).collect();
+        guardrails.dedup();
+        let payer = Payer { workspace_id: key.workspace_id(), api_key: key.id(), guardrails };
+        let statuses = self.ledger.limit_statuses(&payer).await?;
+        let scope = |status: &LimitStatus| match status.scope {
+            BudgetScope::Workspace => OwnLimitScope::Workspace,
+            BudgetScope::Guardrail if status.guardrail_id == default_guardrail => OwnLimitScope::DefaultGuardrail,
+            BudgetScope::Guardrail => OwnLimitScope::Guardrail,
+            BudgetScope::Key => OwnLimitScope::Key,
+        };
+        let mut limits: Vec<_> =
+            statuses.into_iter().map(|status| OwnLimit { scope: scope(&status), status }).collect();
+        limits.sort_by_key(|limit| limit.scope);
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_key::{InferenceKey, ManagementKey, MockApiKeyRepository};
+    use crate::budget::{MockLedgerReader, ResetInterval};
+    use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+    use crate::money::Usd;
+    use crate::usage::MockUsageRepository;
+    use uuid::Uuid;
+
+    fn guardrail(number: u128) -> GuardrailId {
+        GuardrailId::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn key_id() -> ApiKeyId {
+        ApiKeyId::from_uuid(Uuid::from_u128(7))
+    }
+
+    fn status(scope: BudgetScope, guardrail_id: Option<GuardrailId>, limit: i64) -> LimitStatus {
+        LimitStatus {
+            scope,
+            guardrail_id,
+            is_credit: false,
+            limit: Usd::from_pico(limit),
+            reset: Some(ResetInterval::Daily),
+            spent: Usd::from_pico(3),
+            reserved: Usd::from_pico(2),
+            resets_at: None,
+        }
+    }
+
+    fn inference(default: Option<u128>, own: Option<u128>) -> Principal {
+        let key = InferenceKey::for_tests(key_id(), WorkspaceId::from_uuid(Uuid::from_u128(1)));
+        Principal::Inference(key.under(default.map(guardrail), own.map(guardrail)))
+    }
+
+    async fn limits(caller: &Principal, statuses: Vec<LimitStatus>) -> Vec<OwnLimit> {
+        let mut ledger = MockLedgerReader::new();
+        ledger.expect_limit_statuses().return_once(move |_| Ok(statuses));
+        let (keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
+        GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage)).limits(caller).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn limits_are_in_the_order_of_checking() {
+        let statuses = vec![
+            status(BudgetScope::Key, None, 1),
+            status(BudgetScope::Guardrail, Some(guardrail(2)), 2),
+            status(BudgetScope::Workspace, None, 3),
+            status(BudgetScope::Guardrail, Some(guardrail(1)), 4),
+        ];
+        let found = limits(&inference(Some(1), Some(2)), statuses).await;
+        let scopes: Vec<_> = found.iter().map(|limit| (limit.scope.as_str(), limit.status.limit.pico())).collect();
+        assert_eq!(scopes, [("workspace", 3), ("workspace_default_key", 4), ("api_key", 2), ("key_limit", 1)]);
+    }
+
+    #[tokio::test]
+    async fn guardrail_of_key_and_workspace_counts_once() {
+        let statuses = vec![status(BudgetScope::Guardrail, Some(guardrail(1)), 4)];
+        let found = limits(&inference(Some(1), Some(1)), statuses).await;
+        assert_eq!(found[0].scope, OwnLimitScope::DefaultGuardrail);
+        let statuses = vec![status(BudgetScope::Guardrail, Some(guardrail(1)), 4)];
+        let other = limits(&inference(None, Some(1)), statuses).await;
+        assert_eq!(other[0].scope, OwnLimitScope::Guardrail);
+    }
+
+    #[tokio::test]
+    async fn management_key_has_no_limits_and_reads_no_ledger_of_them() {
+        let (keys, ledger, usage) = (MockApiKeyRepository::new(), MockLedgerReader::new(), MockUsageRepository::new());
+        let caller = Principal::Management(ManagementKey::for_tests(key_id()));
+        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage));
+        assert_eq!(use_case.limits(&caller).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn key_deleted_after_authentication_is_unauthenticated() {
+        let (mut keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
+        keys.expect_find().return_once(|_| Ok(None));
+        let caller = Principal::Management(ManagementKey::for_tests(key_id()));
+        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(MockLedgerReader::new()), Arc::new(usage));
+        assert_eq!(use_case.execute(&caller).await.unwrap_err().kind(), ErrorKind::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn failing_ledger_is_unavailable_and_never_unlimited() {
+        let mut ledger = MockLedgerReader::new();
+        ledger.expect_limit_statuses().return_once(|_| Err(StoreError::unavailable("gone")));
+        let (keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
+        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage));
+        let error = use_case.execute(&inference(None, None)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+}
