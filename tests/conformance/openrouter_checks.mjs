@@ -313,6 +313,17 @@ async function generationsOfOthers() {
   verifyError(await raises(errors.NotFoundResponseError, 404, absent), 404);
 }
 
+async function ownKey() {
+  const { data } = await inference.apiKeys.getCurrentKeyMetadata();
+  assert.equal(data.isManagementKey, false);
+  assert.equal(typeof data.workspaceId, 'string');
+  assert.equal(data.limit, null);
+  assert.ok(data.usage >= 0 && data.usageDaily <= data.usage);
+  const managing = await management.apiKeys.getCurrentKeyMetadata();
+  assert.equal(managing.data.isManagementKey, true);
+  assert.equal(managing.data.workspaceId, null);
+}
+
 async function assignKeys() {
   const call = { id: environment.guardrail, bulkAssignKeysRequest: { keyHashes: [environment.keyHash, 'f'.repeat(64)] } };
   assert.deepEqual(await management.guardrails.bulkAssignKeys(call), { assignedCount: 1 });
@@ -356,6 +367,7 @@ await run('@openrouter/sdk', [
   ['providers.list names the configured ones', listProviders],
   ['generations.getGeneration tells what a decision was', generation],
   ["generations.getGeneration of what is not one's own", generationsOfOthers],
+  ['apiKeys.getCurrentKeyMetadata of both kinds of keys', ownKey],
   ['guardrails.bulkAssignKeys', assignKeys],
   ['containers.promoteContainerFile', promote],
 ]);

@@ -66,6 +66,17 @@ def models():
 
 
 @tollgate.check
+def own_key():
+    """api_keys.get_current_key_metadata decodes an inference key and a management key"""
+    own = client().api_keys.get_current_key_metadata().data
+    equal((own.is_management_key, own.workspace_id is None), (False, False), "the kind of the inference key")
+    equal(own.limit_remaining, own.limit, "an unlimited key")
+    holds(all(budget.limit_usd >= 0 for budget in own.budgets), "the budgets")
+    managing = client(tollgate.management_key).api_keys.get_current_key_metadata().data
+    equal((managing.is_management_key, managing.budgets), (True, []), "the management key")
+
+
+@tollgate.check
 def guardrails():
     """guardrails.bulk_assign_keys counts the known keys and needs a management key"""
     assignment = {"id": os.environ["CONFORMANCE_GUARDRAIL"], "key_hashes": [os.environ["CONFORMANCE_KEY_HASH"]]}
