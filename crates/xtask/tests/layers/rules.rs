@@ -168,6 +168,8 @@ const DOMAIN_DIRECT: &[&str] = &[
     "futures-util",
     "mockall", // only with the feature `mock`
     "regex",
+    "regex-automata",
+    "regex-syntax",
     "serde",
     "serde_json",
     "sha2",

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::attachment::Media;
-use super::compile::Search;
 use super::found::{Found, Node};
-use super::scan::{Form, Scan};
+use super::scan::{Form, Scan, select};
+use super::search::Search;
 use super::spans::Bits;
 use super::{Aliases, Blocked, CompiledFilters, attachment, rewrite};
 use crate::json::Json;
@@ -56,17 +56,22 @@ impl CompiledFilters {
         provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
     ) -> Result<Result<FilteredInput, Blocked>, Cancelled> {
-        let applied = self.filter_input(provider_input, Search::new(self, cancel));
+        let applied = self.filter_input(provider_input, &Search::new(self, cancel));
         // After a cancellation the result may be incomplete.
         if cancel.is_cancelled() { Err(Cancelled) } else { Ok(applied) }
     }
 
-    fn filter_input(&self, provider_input: &Arc<ProviderInput>, search: Search<'_>) -> Result<FilteredInput, Blocked> {
+    fn filter_input(&self, provider_input: &Arc<ProviderInput>, search: &Search<'_>) -> Result<FilteredInput, Blocked> {
         if self.filters.is_empty() {
             let (provider_input, aliases) = (Arc::clone(provider_input), Aliases::default());
             return Ok(FilteredInput { provider_input, aliases, findings: Vec::new() });
         }
         let documents = collect_documents(provider_input);
+        let texts = documents.iter().filter_map(|document| match &document.body {
+            Body::Readable(text, form) => Some((&**text, *form)),
+            Body::Unreadable => None,
+        });
+        let selected = select(search, texts);
         let mut findings = Findings::default();
         let (mut redacted, mut has_medium) = (Vec::new(), false);
         for document in &documents {
@@ -81,7 +86,7 @@ impl CompiledFilters {
                 let blocked = self.blocked(filter, "", &document.root, node, &Bits::default());
                 return Err(Blocked { is_too_large: true, ..blocked });
             }
-            let found = Scan::run(search, text, *form, false);
+            let found = Scan::run(&selected, text, *form, false);
             has_medium |= found.medium.is_some();
             if found.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start)) {
                 self.handle_unreadable(&document.root, Some((text, &found)), &mut findings)?;
@@ -137,7 +142,7 @@ impl CompiledFilters {
     /// matches.
     fn redact(
         &self,
-        search: Search<'_>,
+        search: &Search<'_>,
         document: &Document<'_>,
         (text, form): (&str, Form<'_>),
         found: Found,
@@ -149,7 +154,7 @@ impl CompiledFilters {
         let mut clean = rewrite::rewrite(self, text, form, &found.marks, max_bytes).map_err(too_large)?;
         drop(found.marks);
         for _ in 0..MAX_RESCANS {
-            let again = Scan::run(search, &clean, form, true);
+            let again = Scan::run(&select(search, [(clean.as_str(), form)].into_iter()), &clean, form, true);
             if let Some((filter, node)) = again.block {
                 return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
             }

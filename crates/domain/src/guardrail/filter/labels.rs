@@ -1,8 +1,10 @@
 //! Redaction of the labels of a request, for trace destinations.
 
+use std::iter;
+
 use super::attachment::Media;
-use super::compile::Search;
-use super::scan::{Form, Scan};
+use super::scan::{Form, Scan, select};
+use super::search::Search;
 use super::{CompiledFilters, rewrite};
 use crate::json::Json;
 use crate::system::CancelFlag;
@@ -11,6 +13,9 @@ use crate::usage::{FilterAction, RequestLabels};
 /// Members of `trace` that are ids. A matching id is removed and not replaced: two requests must not get the same id by
 /// redaction, and a hash of the id would confirm a guess of it.
 const IDS: [&str; 2] = ["trace_id", "parent_span_id"];
+
+/// The format of `trace`.
+const TRACE: Form<'static> = Form::Json(Media::Ignored);
 
 /// The number of times that a redacted text is scanned again.
 const MAX_RESCANS: usize = 4;
@@ -23,7 +28,6 @@ impl CompiledFilters {
         for filter in filters.filters.iter_mut().filter(|filter| filter.action == FilterAction::Block) {
             filter.action = FilterAction::Redact;
         }
-        filters.index_actions();
         filters
     }
 
@@ -35,18 +39,20 @@ impl CompiledFilters {
     /// Redacts like [`Self::redact_labels`], until it is cancelled. The remaining labels are then left out.
     pub fn redact_labels_until(&self, labels: &RequestLabels, cancel: &CancelFlag) -> RequestLabels {
         let search = Search::new(self, cancel);
-        let text = |label: &Option<String>| search.redacted(label.as_deref()?, Form::Text);
+        let texts = [&labels.session_id, &labels.user].into_iter().flatten().map(|text| (text.as_str(), Form::Text));
+        let selected = select(&search, texts.chain(labels.trace.as_ref().map(|trace| (trace.text(), TRACE))));
+        let text = |label: &Option<String>| search.redacted(&selected, label.as_deref()?, Form::Text);
         RequestLabels {
             session_id: text(&labels.session_id),
             user: text(&labels.user),
-            trace: labels.trace.as_ref().and_then(|trace| search.redacted_trace(trace)),
+            trace: labels.trace.as_ref().and_then(|trace| search.redacted_trace(&selected, trace)),
         }
     }
 }
 
 impl Search<'_> {
-    fn redacted_trace(&self, trace: &Json) -> Option<Json> {
-        let redacted = Json::parse(&self.redacted(trace.text(), Form::Json(Media::Ignored))?).ok()?;
+    fn redacted_trace(&self, selected: &Self, trace: &Json) -> Option<Json> {
+        let redacted = Json::parse(&self.redacted(selected, trace.text(), TRACE)?).ok()?;
         let (before, after) = (trace.members()?, redacted.members()?);
         let is_kept = |((name, value), (_, now)): &(&(String, Json), &(String, Json))| {
             !IDS.contains(&name.as_str()) || value.text() == now.text()
@@ -58,18 +64,20 @@ impl Search<'_> {
         Some(Json::object(kept.map(|(_, (name, value))| (name.as_str(), value.text()))))
     }
 
-    /// Returns the text with every match replaced; `None` if redaction does not terminate or is cancelled.
-    fn redacted(&self, text: &str, form: Form<'_>) -> Option<String> {
+    /// Returns the text with every match replaced; `None` if redaction does not terminate or is cancelled. `selected`
+    /// are the filters that may match it.
+    fn redacted(&self, selected: &Self, text: &str, form: Form<'_>) -> Option<String> {
         let mut clean = text.to_owned();
-        for scans in 0..=MAX_RESCANS {
-            let found = Scan::run(*self, &clean, form, scans > 0);
+        let mut found = Scan::run(selected, &clean, form, false);
+        for _ in 0..=MAX_RESCANS {
             if self.is_cancelled() {
                 return None;
             }
             if found.marks.is_empty() {
                 return Some(clean);
             }
-            clean = rewrite::rewrite(self, &clean, form, &found.marks, rewrite::max_bytes(text)).ok()?;
+            clean = rewrite::rewrite(self.filters, &clean, form, &found.marks, rewrite::max_bytes(text)).ok()?;
+            found = Scan::run(&select(self, iter::once((clean.as_str(), form))), &clean, form, true);
         }
         None
     }

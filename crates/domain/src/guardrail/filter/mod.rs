@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `compile` | checks and compiles the filters of several guardrails |
 //! | `pattern`, `builtin` | find matches in one text |
+//! | `search` | select the filters that may match a request, and search a text by them |
 //! | `text`, `map`, `normalize` | give a string of a JSON text a plain and a normalised view |
 //! | `scan`, `run` | scan every string, name and number of a text, and text split over neighbours |
 //! | `found`, `spans` | hold the matches of a text in bounded memory |
@@ -26,6 +27,7 @@ mod pattern;
 mod rewrite;
 mod run;
 mod scan;
+mod search;
 mod spans;
 mod text;
 

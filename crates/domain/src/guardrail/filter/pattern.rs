@@ -1,8 +1,11 @@
 //! Custom patterns.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ast::parse::Parser;
+use regex_syntax::ast::{self, Ast, Span, Visitor};
 
 use crate::system::CancelFlag;
 
@@ -93,32 +96,37 @@ impl Pattern {
     }
 }
 
-/// Returns the pattern without its word boundaries. It matches everywhere the original does, and in more places. The
-/// fast engine does not support boundaries beyond ASCII, so this pattern rules out texts without a match cheaply.
-pub(super) fn without_boundaries(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let (mut rest, mut class) = (pattern, 0_u32);
-    while let Some(c) = rest.chars().next() {
-        let (token, after) = match c {
-            '\\' => rest.split_at(1 + rest[1..].chars().next().map_or(0, char::len_utf8)),
-            _ => rest.split_at(c.len_utf8()),
-        };
-        rest = after;
-        match token {
-            r"\b" | r"\B" if class == 0 => {
-                let halves = ["{start-half}", "{end-half}", "{start}", "{end}"];
-                rest = halves.iter().find_map(|half| rest.strip_prefix(half)).unwrap_or(rest);
-                out.push_str("(?:)");
-                continue;
-            }
-            "[" => class += 1,
-            "]" => class = class.saturating_sub(1),
-            _ => {}
-        }
-        out.push_str(token);
+/// Returns the pattern without its anchors and word boundaries. It matches everywhere the original does, also within a
+/// longer text, and in more places. The fast engine does not support boundaries beyond ASCII, so this pattern rules out
+/// texts without a match cheaply.
+pub(super) fn without_assertions(pattern: &str) -> String {
+    let assertions = Parser::new().parse(pattern).map(|ast| ast::visit(&ast, Assertions::default()));
+    let Ok(Ok(assertions)) = assertions else { return pattern.to_owned() };
+    let mut out = pattern.to_owned();
+    for span in assertions.into_iter().rev() {
+        out.replace_range(span.start.offset..span.end.offset, "(?:)");
     }
-    // A literal bracket may have been miscounted; the pattern is then used unchanged.
-    if Regex::new(&out).is_ok() { out } else { pattern.to_owned() }
+    out
+}
+
+/// The assertions of a pattern, in order.
+#[derive(Default)]
+struct Assertions(Vec<Span>);
+
+impl Visitor for Assertions {
+    type Output = Vec<Span>;
+    type Err = Infallible;
+
+    fn finish(self) -> Result<Vec<Span>, Infallible> {
+        Ok(self.0)
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Infallible> {
+        if let Ast::Assertion(assertion) = ast {
+            self.0.push(assertion.span);
+        }
+        Ok(())
+    }
 }
 
 /// Explains why the engine rejects a pattern; names constructs that linear matching cannot support.
@@ -240,8 +248,10 @@ mod tests {
     #[case(r"\b{start}a\b{end}", "(?:)a(?:)")]
     #[case(r"\\b[\b]\.", r"\\b[\b]\.")]
     #[case(r"(?i)a[^\]b]\b+", r"(?i)a[^\]b](?:)+")]
-    fn without_boundaries_removes_word_boundaries(#[case] pattern: &str, #[case] expected: &str) {
-        assert_eq!(without_boundaries(pattern), expected);
+    #[case(r"^a|\Ab[]^$]c$|(?m:^d$)\z", r"(?:)a|(?:)b[]^$]c(?:)|(?m:(?:)d(?:))(?:)")]
+    #[case("(?x) ^ a # ^ b", "(?x) (?:) a # ^ b")]
+    fn without_assertions_removes_anchors_and_word_boundaries(#[case] pattern: &str, #[case] expected: &str) {
+        assert_eq!(without_assertions(pattern), expected);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Names {
                         continue;
                     }
                     let name = decode_name(raw);
-                    if filters.placeholders().iter().any(|placeholder| name.contains(placeholder.as_str())) {
+                    if filters.placeholders().any(|placeholder| name.contains(placeholder)) {
                         taken.insert(hash(open.last().copied().unwrap_or_default(), &name));
                     }
                 }

@@ -9,8 +9,9 @@
 use std::ops::Range;
 
 use super::builtin::{Hint, Source};
-use super::compile::Search;
-use super::found::{Found, Node, NodeKind};
+use super::compile::Matcher;
+use super::found::{Node, NodeKind};
+use super::search::Pass;
 use super::text::{Views, ends};
 use crate::usage::FilterAction;
 
@@ -68,24 +69,17 @@ pub(super) struct Run {
 
 impl Run {
     /// Adds a string. The beginning of a long string ends this run, and its end starts another one.
-    pub(super) fn add(
-        &mut self,
-        content: Range<usize>,
-        filters: Search<'_>,
-        text: &str,
-        found: &mut Found,
-        again: bool,
-    ) {
+    pub(super) fn add(&mut self, content: Range<usize>, pass: &mut Pass<'_>) {
         if content.len() <= 2 * EDGE_BYTES {
             self.push(&content);
             if self.bytes >= WINDOW_BYTES + 2 * REPEATED_BYTES {
-                self.scan_window(filters, text, found, again);
+                self.scan_window(pass);
             }
             return;
         }
-        let (head, tail) = ends(&text[content.clone()], EDGE_BYTES, true);
+        let (head, tail) = ends(&pass.text[content.clone()], EDGE_BYTES, true);
         self.push(&(content.start..content.start + head));
-        self.flush(filters, text, found, again);
+        self.flush(pass);
         self.push(&(content.start + tail..content.end));
         self.cut_string = Some(content.start - 1);
     }
@@ -98,18 +92,18 @@ impl Run {
     }
 
     /// Scans the collected strings and clears the run.
-    pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
+    pub(super) fn flush(&mut self, pass: &mut Pass<'_>) {
         if self.pieces.len() > 1 {
-            self.search(self.pieces.len(), filters, text, found, again);
+            self.search(self.pieces.len(), pass);
         }
         // Frees the memory, unless it is little.
         *self = Self::default();
     }
 
     /// Scans the collected strings, except for matches that begin in the last ones, which the next window repeats.
-    fn scan_window(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
+    fn scan_window(&mut self, pass: &mut Pass<'_>) {
         let until = self.before(self.pieces.len());
-        self.search(until, filters, text, found, again);
+        self.search(until, pass);
         let kept = self.before(until);
         self.reported = until - kept;
         self.dropped += kept;
@@ -130,24 +124,31 @@ impl Run {
     }
 
     /// Reports the matches that begin before the piece `until`, and in no earlier window.
-    fn search(&mut self, until: usize, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
-        if filters.is_cancelled() {
+    fn search(&mut self, until: usize, pass: &mut Pass<'_>) {
+        if pass.search.is_cancelled() || pass.prefilter.as_ref().is_some_and(|prefilter| prefilter.is_done()) {
             return;
         }
-        let joined = self.join(text);
+        let joined = self.join(pass.text);
+        if let Some(prefilter) = &mut pass.prefilter {
+            for joined in &joined {
+                prefilter.add_text(pass.search, &joined.text, (joined.source, &joined.starts[1..]));
+            }
+            return;
+        }
+        let search = pass.search;
         let views: Vec<Views<'_>> = joined.iter().map(|joined| Views::verbatim(&joined.text)).collect();
         let prepared = joined.iter().zip(&views).map(|(joined, views)| {
             // The views of the strings already have their escapes decoded.
-            filters.prepare_joined(views, (joined.source, &joined.starts[1..]), Hint::None)
+            search.prepare(views, (joined.source, &joined.starts[1..]), Hint::None)
         });
         let prepared: Vec<_> = prepared.collect();
         let mut spans = Vec::new();
-        for filter in 0..filters.filters.len() {
+        for filter in search.selected.iter().copied() {
             for (joined, prepared) in joined.iter().zip(&prepared) {
-                if filters.is_cancelled() {
+                if search.is_cancelled() {
                     return;
                 }
-                filters.each(prepared, filter, &mut |span| {
+                search.each(prepared, filter, &mut |span| {
                     let span = joined.spanning_match(&span);
                     spans.extend(span.filter(|span| (self.reported..until).contains(&span.first)));
                 });
@@ -155,9 +156,9 @@ impl Run {
             // Different ways of joining may find the same match.
             spans.sort_unstable_by_key(|span: &SpanningMatch| (span.first, span.from));
             for span in spans.drain(..) {
-                self.ends.resize(filters.filters.len(), 0);
+                self.ends.resize(search.filters.count(), 0);
                 if self.dropped + span.first >= self.ends[filter] {
-                    self.record(filters, text, found, (filter, &span), again);
+                    self.record(filter, &span, pass);
                     self.ends[filter] = self.dropped + span.last;
                 }
             }
@@ -166,27 +167,31 @@ impl Run {
 
     /// Joins the pieces in every way.
     fn join(&self, text: &str) -> Vec<JoinedStrings> {
-        let mut all = Vec::new();
-        for (source, between) in [(Source::Concatenated, ""), (Source::SpaceSeparated, " ")] {
-            let new = |is_normalized| JoinedStrings {
-                text: String::new(),
-                starts: Vec::with_capacity(self.pieces.len()),
-                source,
-                between,
-                is_normalized,
-            };
-            let (mut plain, mut normalized) = (new(false), new(true));
-            let mut differs = false;
-            for piece in &self.pieces {
-                let views = piece.views(text);
-                differs |= views.normalized.is_some();
-                plain.push(&views.plain.text);
-                normalized.push(&views.normalized_or_plain().text);
+        let new = |source, between: &'static str| JoinedStrings {
+            text: String::with_capacity(self.bytes + self.pieces.len() * between.len()),
+            starts: Vec::with_capacity(self.pieces.len()),
+            source,
+            between,
+            is_normalized: false,
+        };
+        let mut plain = [new(Source::Concatenated, ""), new(Source::SpaceSeparated, " ")];
+        let mut normalized: Option<[JoinedStrings; 2]> = None;
+        for piece in &self.pieces {
+            let views = piece.views(text);
+            if views.normalized.is_some() && normalized.is_none() {
+                normalized = Some(plain.clone().map(|joined| JoinedStrings { is_normalized: true, ..joined }));
             }
-            all.push(plain);
-            all.extend(Some(normalized).filter(|_| differs));
+            for joined in &mut plain {
+                joined.push(&views.plain.text);
+            }
+            for joined in normalized.iter_mut().flatten() {
+                joined.push(&views.normalized_or_plain().text);
+            }
         }
-        all
+        match normalized {
+            Some(normalized) => plain.into_iter().zip(normalized).flat_map(<[JoinedStrings; 2]>::from).collect(),
+            None => plain.into(),
+        }
     }
 
     /// Returns the range of the source that a match takes in one piece.
@@ -206,26 +211,23 @@ impl Run {
         Node { kind: NodeKind::String, start, end: end + 1, object: 0 }
     }
 
-    fn record(
-        &self,
-        filters: Search<'_>,
-        text: &str,
-        found: &mut Found,
-        (index, span): (usize, &SpanningMatch),
-        again: bool,
-    ) {
-        let Some(filter) = filters.filters.get(index) else { return };
+    fn record(&self, index: usize, span: &SpanningMatch, pass: &mut Pass<'_>) {
+        let Pass { search, text, found, is_rescan, .. } = pass;
+        let Some(filter) = search.filters.filters.get(index) else { return };
         let fragments = (span.first..=span.last).map(|place| (place, self.fragment(text, span, place)));
         let fragments: Vec<(usize, Range<usize>)> = fragments.collect();
         // Adjacent cells of a table are digits next to digits and no match.
         let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b' ';
-        if filter.is_custom() && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
+        let is_custom = matches!(filter.matcher, Matcher::Custom { .. });
+        if is_custom && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
             return;
         }
         for (place, fragment) in &fragments {
-            let has_own = filters.has_match_in(index, &self.pieces[*place].views(text), fragment);
-            let is_exempt = filter.action == FilterAction::Redact || again;
-            if has_own || is_exempt && !fragment.is_empty() && filters.placeholder_at(text, fragment, None).is_some() {
+            let has_own = search.has_match_in(index, &self.pieces[*place].views(text), fragment);
+            let is_exempt = filter.action == FilterAction::Redact || *is_rescan;
+            if has_own
+                || is_exempt && !fragment.is_empty() && search.filters.placeholder_at(text, fragment, None).is_some()
+            {
                 return;
             }
         }
@@ -244,6 +246,7 @@ impl Run {
 }
 
 /// Neighbouring strings as one text.
+#[derive(Clone)]
 struct JoinedStrings {
     text: String,
     /// The start of each piece.

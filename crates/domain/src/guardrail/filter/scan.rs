@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use super::attachment::Media;
 use super::builtin::{Hint, Source};
-use super::compile::{Placeholder, Search};
+use super::compile::Placeholder;
 use super::found::{Found, Node, NodeKind};
 use super::run::Run;
+use super::search::{Pass, Prefilter, Search};
 use super::spans::Spans;
 use super::text;
 use super::text::Views;
@@ -107,18 +108,22 @@ impl Frame<'_> {
     }
 }
 
+/// Returns the search with the filters that may match one of the texts, which have these formats.
+pub(super) fn select<'f, 't>(search: &Search<'f>, texts: impl Iterator<Item = (&'t str, Form<'t>)>) -> Search<'f> {
+    let mut prefilter = Prefilter::new(search);
+    let mut has_medium = false;
+    for (text, form) in texts {
+        let pass = Pass { search, text, is_rescan: false, found: Found::default(), prefilter: Some(&mut prefilter) };
+        has_medium |= Scan::run_pass(pass, form).medium.is_some();
+    }
+    prefilter.finish(search, has_medium)
+}
+
 /// A scan of one text.
-pub(super) struct Scan<'f, 't> {
-    filters: Search<'f>,
-    text: &'t str,
-    form: Form<'f>,
-    /// True if placeholders of earlier redactions are exempt.
-    is_rescan: bool,
+pub(super) struct Scan<'p> {
+    pass: Pass<'p>,
+    form: Form<'p>,
     media: Media,
-    wants_hints: bool,
-    found: Found,
-    /// The matches of the current filter in the current node.
-    spans: Spans,
     /// The filters with a match in the current node.
     matched: Vec<usize>,
     /// The first match in the current node by a filter that blocks: its start, and the filter.
@@ -127,43 +132,38 @@ pub(super) struct Scan<'f, 't> {
     numbered: usize,
 }
 
-impl<'f, 't> Scan<'f, 't> {
-    /// Scans a text. `again`: the text was redacted before. The findings are incomplete if the search is cancelled.
-    pub(super) fn run(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
-        let found = Found::new(filters.filters.len(), text);
-        let wants_hints = filters.wants_hints();
+impl<'p> Scan<'p> {
+    /// Scans a text. `is_rescan`: the text was redacted before. The findings are incomplete if the search is cancelled.
+    pub(super) fn run(search: &'p Search<'_>, text: &'p str, form: Form<'p>, is_rescan: bool) -> Found {
+        if search.finds_nothing() {
+            return Found::default();
+        }
+        let found = Found::new(search.filters.count(), text);
+        Self::run_pass(Pass { search, text, is_rescan, found, prefilter: None }, form)
+    }
+
+    fn run_pass(pass: Pass<'p>, form: Form<'p>) -> Found {
+        let text = pass.text;
         let media = match form {
             Form::Json(media) => media,
             Form::Questions(_) => Media::InPlainJson,
             Form::Text => Media::Ignored,
         };
-        let mut scan = Self {
-            filters,
-            text,
-            form,
-            is_rescan: again,
-            media,
-            wants_hints,
-            found,
-            spans: Spans::default(),
-            matched: Vec::new(),
-            block: None,
-            numbered: 0,
-        };
+        let mut scan = Self { pass, form, media, matched: Vec::new(), block: None, numbered: 0 };
         if let Form::Text = form {
             let node = Node { kind: NodeKind::Text, start: 0, end: text.len(), object: 0 };
             scan.scan_node(node, &Views::of_text(text), Hint::None, None);
         } else {
             scan.walk();
         }
-        scan.found
+        scan.pass.found
     }
 
     fn walk(&mut self) {
-        let text = self.text;
-        let mut frames: Vec<Frame<'t>> = Vec::new();
+        let text = self.pass.text;
+        let mut frames: Vec<Frame<'p>> = Vec::new();
         for (token, span) in Tokens::new(text).without_separators() {
-            if self.filters.is_cancelled() {
+            if self.pass.search.is_cancelled() {
                 return;
             }
             if !matches!(token, Token::Name | Token::Close)
@@ -195,9 +195,9 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    fn close(&mut self, mut frame: Frame<'t>) {
-        frame.run.flush(self.filters, self.text, &mut self.found, self.is_rescan);
-        frame.columns.flush(self.filters, self.text, &mut self.found, self.is_rescan);
+    fn close(&mut self, mut frame: Frame<'p>) {
+        frame.run.flush(&mut self.pass);
+        frame.columns.flush(&mut self.pass);
         // A redaction numbers names from 2 up to the number of members.
         for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
             self.add_match(name.node, name.filter, name.span);
@@ -205,9 +205,9 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    fn scan_key(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
+    fn scan_key(&mut self, frames: &mut [Frame<'p>], span: Range<usize>) {
         let depth = frames.len();
-        let views = Views::of_json(&self.text[string_content(span.clone())], span.start + 1);
+        let views = Views::of_json(&self.pass.text[string_content(span.clone())], span.start + 1);
         let is_keyword = self.is_keyword(frames, &views.plain.text);
         let is_criteria = depth > 1 && frames[depth - 2].name == "criteria";
         let Some(frame) = frames.last_mut() else { return };
@@ -217,7 +217,8 @@ impl<'f, 't> Scan<'f, 't> {
         frame.is_column = false;
         frame.hint = NameHint::default();
         if self.media.is_unknown_member(depth, &frame.name) {
-            self.found.medium_at(Node { kind: NodeKind::String, start: frame.start, end: frame.start, object: 0 });
+            let node = Node { kind: NodeKind::String, start: frame.start, end: frame.start, object: 0 };
+            self.pass.found.medium_at(node);
         }
         if is_keyword {
             return;
@@ -226,7 +227,7 @@ impl<'f, 't> Scan<'f, 't> {
         let node = Node { kind: NodeKind::Key, start: span.start, end: span.end, object: frame.start };
         // The names of questions and options are part of the question and give no hint about values.
         let asks = depth < 3 || depth == 3 && is_criteria;
-        if self.wants_hints && !(matches!(self.form, Form::Questions(_)) && asks) {
+        if !(matches!(self.form, Form::Questions(_)) && asks) {
             let own = Hint::from_name(&views.normalized_or_plain().text);
             frame.hint = if own == Hint::None { frame.inherited } else { NameHint { hint: own, distance: 0 } };
         }
@@ -234,7 +235,7 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     /// Returns true if a name is a keyword of the question format.
-    fn is_keyword(&self, frames: &[Frame<'t>], name: &str) -> bool {
+    fn is_keyword(&self, frames: &[Frame<'p>], name: &str) -> bool {
         let Form::Questions(questions) = self.form else { return false };
         match frames {
             [_, _] => matches!(name, "type" | "instructions" | "criteria"),
@@ -248,66 +249,64 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    fn scan_string(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
+    fn scan_string(&mut self, frames: &mut [Frame<'p>], span: Range<usize>) {
         let (hint, is_keyword) = frames.last().map_or((Hint::None, false), |frame| (frame.hint.hint, frame.is_keyword));
         if is_keyword {
             return;
         }
         let node = Node { kind: NodeKind::String, start: span.start, end: span.end, object: 0 };
-        let views = Views::of_json(&self.text[string_content(span.clone())], span.start + 1);
+        let views = Views::of_json(&self.pass.text[string_content(span.clone())], span.start + 1);
         self.find_medium(frames, node, &views.plain.text);
         self.scan_node(node, &views, hint, None);
         drop(views);
-        let (filters, text, again) = (self.filters, self.text, self.is_rescan);
-        match frames {
-            [.., above, frame] => {
-                if !above.is_object && frame.is_object && frame.is_column {
-                    above.columns.add(node.content(), filters, text, &mut self.found, again);
-                }
-                frame.run.add(node.content(), filters, text, &mut self.found, again);
-            }
-            [frame] => frame.run.add(node.content(), filters, text, &mut self.found, again),
-            [] => {}
+        if let [.., above, frame] = frames
+            && !above.is_object
+            && frame.is_object
+            && frame.is_column
+        {
+            above.columns.add(node.content(), &mut self.pass);
+        }
+        if let Some(frame) = frames.last_mut() {
+            frame.run.add(node.content(), &mut self.pass);
         }
     }
 
     /// Records a string that is a medium or marks its object as one.
-    fn find_medium(&mut self, frames: &[Frame<'t>], node: Node, value: &str) {
+    fn find_medium(&mut self, frames: &[Frame<'p>], node: Node, value: &str) {
         if self.media.is_medium(value) {
-            self.found.medium_at(node);
+            self.pass.found.medium_at(node);
         }
         if let Some(frame) = frames.last().filter(|frame| frame.is_object)
             && self.media.makes_medium(frames.len(), &frame.name, value)
         {
-            self.found.medium_at(Node { start: frame.start, ..node });
+            self.pass.found.medium_at(Node { start: frame.start, ..node });
         }
     }
 
     /// Scans a single node. `frame` is the object of a name.
-    fn scan_node(&mut self, node: Node, views: &Views<'_>, hint: Hint, mut frame: Option<&mut Frame<'t>>) {
-        if self.filters.is_cancelled() {
-            return;
+    fn scan_node(&mut self, node: Node, views: &Views<'_>, hint: Hint, mut frame: Option<&mut Frame<'p>>) {
+        if let Some(prefilter) = &mut self.pass.prefilter {
+            return prefilter.add(self.pass.search, views, hint);
         }
         let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
-        let (filters, text, within) = (self.filters, self.text, node.content());
-        let prepared = filters.prepare(views, source, hint);
+        let (search, text, within) = (self.pass.search, self.pass.text, node.content());
+        let prepared = search.prepare(views, (source, &[]), hint);
         self.matched.clear();
-        for filter in filters.order() {
-            if filters.is_cancelled() {
+        for filter in &search.selected {
+            if search.is_cancelled() {
                 return;
             }
-            let spans = &mut self.spans;
-            spans.reset(within.clone());
-            filters.each(&prepared, *filter, &mut |span| {
+            let mut spans = Spans::new(within.clone());
+            search.each(&prepared, *filter, &mut |span| {
                 let start = text.floor_char_boundary(span.start).max(within.start);
                 let end = text.ceil_char_boundary(span.end).min(within.end);
                 if start < end {
                     spans.add(start..end);
                 }
             });
-            if !self.spans.is_empty() {
+            if !spans.is_empty() {
                 self.matched.push(*filter);
-                self.record(node, *filter, frame.as_deref_mut());
+                self.record(node, *filter, &spans, frame.as_deref_mut());
             }
         }
         self.end_node(node);
@@ -315,60 +314,64 @@ impl<'f, 't> Scan<'f, 't> {
 
     /// Scans the expanded form of a number with an exponent. A match takes the whole number.
     fn scan_expanded_number(&mut self, node: Node, hint: Hint) {
-        let Some(number) = text::expand_exponent(&self.text[node.content()]) else { return };
-        let (filters, views) = (self.filters, Views::verbatim(&number));
-        let prepared = filters.prepare(&views, Source::Number, hint);
-        for filter in filters.order() {
-            if filters.is_cancelled() {
+        let Some(number) = text::expand_exponent(&self.pass.text[node.content()]) else { return };
+        let (search, views) = (self.pass.search, Views::verbatim(&number));
+        if let Some(prefilter) = &mut self.pass.prefilter {
+            return prefilter.add(search, &views, hint);
+        }
+        let prepared = search.prepare(&views, (Source::Number, &[]), hint);
+        for filter in &search.selected {
+            if search.is_cancelled() {
                 return;
             }
             let mut is_found = false;
-            filters.each(&prepared, *filter, &mut |_| is_found = true);
+            search.each(&prepared, *filter, &mut |_| is_found = true);
             if is_found && !self.matched.contains(filter) {
-                self.spans.reset(node.content());
-                self.spans.add(node.content());
-                self.record(node, *filter, None);
+                let mut spans = Spans::new(node.content());
+                spans.add(node.content());
+                self.record(node, *filter, &spans, None);
             }
         }
         self.end_node(node);
     }
 
     /// Records the matches of a filter in a node, except those in placeholders of earlier redactions.
-    fn record(&mut self, node: Node, filter: usize, mut frame: Option<&mut Frame<'t>>) {
-        let (filters, text) = (self.filters, self.text);
-        let is_exempt = self.is_rescan || filters.action(filter) == Some(FilterAction::Redact);
+    fn record(&mut self, node: Node, filter: usize, spans: &Spans, mut frame: Option<&mut Frame<'p>>) {
+        let (search, text) = (self.pass.search, self.pass.text);
+        let is_exempt = self.pass.is_rescan || search.filters.action(filter) == Some(FilterAction::Redact);
         let end = if node.kind == NodeKind::Key { Some(node.content().end) } else { None };
-        let mut spans = std::mem::take(&mut self.spans);
-        spans.drain(|span| match filters.placeholder_at(text, &span, end).filter(|_| is_exempt) {
-            None => self.add_match(node, filter, span),
-            Some(Placeholder::Whole) => {}
-            Some(Placeholder::Numbered(number)) => match &mut frame {
-                Some(frame) if self.numbered < MAX_NUMBERED => {
-                    self.numbered += 1;
-                    frame.numbered.push(NumberedName { node, filter, span, number });
-                }
-                Some(_) => self.add_match(node, filter, span),
-                None => {}
-            },
-        });
-        self.spans = spans;
+        for span in spans.merged() {
+            match search.filters.placeholder_at(text, &span, end).filter(|_| is_exempt) {
+                None => self.add_match(node, filter, span),
+                Some(Placeholder::Whole) => {}
+                Some(Placeholder::Numbered(number)) => match &mut frame {
+                    Some(frame) if self.numbered < MAX_NUMBERED => {
+                        self.numbered += 1;
+                        frame.numbered.push(NumberedName { node, filter, span, number });
+                    }
+                    Some(_) => self.add_match(node, filter, span),
+                    None => {}
+                },
+            }
+        }
     }
 
     /// Adds a match. Filters that redact come before filters that flag.
     fn add_match(&mut self, node: Node, filter: usize, span: Range<usize>) {
+        let found = &mut self.pass.found;
         if node.kind == NodeKind::Key {
-            self.found.keys.insert(node.start);
+            found.keys.insert(node.start);
         }
-        match self.filters.action(filter) {
+        match self.pass.search.filters.action(filter) {
             Some(FilterAction::Block) => {
                 let first = (span.start, filter);
                 self.block = Some(self.block.map_or(first, |known| known.min(first)));
             }
             Some(FilterAction::Redact) => {
-                self.found.count(filter, node);
-                self.found.redact(filter, node, span);
+                found.count(filter, node);
+                found.redact(filter, node, span);
             }
-            Some(FilterAction::Flag) if !self.found.marks.overlaps(span) => self.found.count(filter, node),
+            Some(FilterAction::Flag) if !found.marks.overlaps(span) => found.count(filter, node),
             Some(FilterAction::Flag) | None => {}
         }
     }
@@ -376,7 +379,7 @@ impl<'f, 't> Scan<'f, 't> {
     /// Notes the first match in a node that blocks.
     fn end_node(&mut self, node: Node) {
         if let Some((_, filter)) = self.block.take() {
-            self.found.block_at(filter, node);
+            self.pass.found.block_at(filter, node);
         }
     }
 }

@@ -13,6 +13,7 @@ mod names;
 mod nodes;
 mod properties;
 mod rates;
+mod selection;
 
 use std::sync::Arc;
 

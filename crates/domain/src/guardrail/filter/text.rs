@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::iter::repeat_n;
 use std::ops::Range;
 
+use super::builtin::any;
 use super::map::{Atom, Map};
 use super::normalize::{Normalized, normalize_char};
 
@@ -70,8 +71,12 @@ pub(super) struct Views<'t> {
 impl<'t> Views<'t> {
     /// Creates the views of a JSON string's content, which begins at `base` in its source.
     pub(super) fn of_json(content: &'t str, base: usize) -> Self {
-        let has_escapes = any(content.as_bytes(), |byte| byte == b'\\');
-        Self::of(if has_escapes { decode_escapes(content, base) } else { View::whole(content, base) })
+        let plain = View::whole(content, base);
+        // Most strings are the same in every view.
+        if !any(content.as_bytes(), is_special) {
+            return Self { plain, ..Self::default() };
+        }
+        Self::of(if content.contains('\\') { decode_escapes(content, base) } else { plain })
     }
 
     /// Creates the views of a text that is not JSON.
@@ -201,11 +206,6 @@ fn normalize_view<'t>(view: &View<'_>) -> Option<View<'t>> {
     let mut normalized = normalized?;
     normalized.push_view(view, copied..text.len());
     Some(normalized)
-}
-
-/// Tests many bytes at a time, so that the compiler vectorises the test.
-fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
-    bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
 }
 
 /// Returns true if a byte may begin an escape or a character that is normalised.

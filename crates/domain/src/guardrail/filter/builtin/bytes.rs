@@ -107,7 +107,7 @@ pub(super) fn has(bytes: &[u8], wanted: u8) -> bool {
 }
 
 /// Tests 64 bytes at a time, so that the compiler vectorises the test. Stops at the first chunk with a hit.
-fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
+pub(in crate::guardrail::filter) fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
     bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
 }
 

@@ -2,12 +2,13 @@
 //! letters, words with scrambled inner letters, base64 and hexadecimal digits.
 
 mod encoded;
-mod patterns;
+mod plain;
 mod scrambled;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::Subject;
 use super::bytes::{self, Reach};
 
 /// The highest depth of nested encodings.
@@ -15,23 +16,25 @@ const DEPTH: usize = 2;
 /// Shorter texts cannot hold an attempt.
 const MIN_BYTES: usize = 8;
 
-/// # Errors
-/// Fails if a built-in pattern does not compile.
-pub(super) fn ready() -> Result<(), String> {
-    patterns::ready()
+/// Reports every attempt in a normalised text.
+pub(super) fn each(subject: Subject<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    search(subject.text, subject.reach(), DEPTH, found);
 }
 
-/// Reports every attempt in a normalised text.
-pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
-    search(text, reach, DEPTH, found);
+/// Reports every attempt in a normalised text that is not in plain words.
+pub(super) fn each_disguised(subject: Subject<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    search_disguised(subject.text, subject.reach(), DEPTH, found);
 }
 
 fn search(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
-    if text.len() < MIN_BYTES {
-        return;
+    if text.len() >= MIN_BYTES {
+        plain::each(&without_emphasis(text), found);
+        search_disguised(text, reach, depth, found);
     }
+}
+
+fn search_disguised(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
     let plain = without_emphasis(text);
-    patterns::each(&plain, found);
     let suspicious = scrambled::find_suspicious_words(&plain);
     if suspicious.spaced {
         scrambled::each_spaced(&plain, found);
@@ -40,7 +43,7 @@ fn search(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
         && let Some(ordered) = scrambled::unscramble(&plain)
     {
         // Unscrambling keeps the position and the length of each word.
-        patterns::each(&ordered, found);
+        plain::each(&ordered, found);
     }
     if depth > 0 {
         encoded::each(text, reach, &mut |place, decoded| {

@@ -5,6 +5,7 @@ mod card;
 mod email;
 mod injection;
 mod ip;
+mod patterns;
 mod phone;
 mod secrets;
 mod ssn;
@@ -14,41 +15,47 @@ use std::ops::Range;
 
 use crate::guardrail::BuiltinFilter;
 
-pub(super) use subject::{Digits, Hint, Source, Subject};
+pub(super) use self::bytes::any;
+pub(super) use self::injection::each_invisible;
+use self::injection::without_emphasis;
+use self::patterns::PATTERNS;
+pub(super) use self::subject::{Digits, Hint, Source, Subject};
 
-/// The built-in filters of a set, each with its index in the set.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Builtins {
-    all: Vec<(BuiltinFilter, usize)>,
-    /// True if one of them searches digits.
-    wants_digits: bool,
-    /// True if one of them uses hints from names.
-    wants_hints: bool,
+/// Returns true if a filter searches digits.
+pub(super) fn wants_digits(filter: BuiltinFilter) -> bool {
+    use BuiltinFilter::{CreditCard, IpAddress, Phone, Ssn};
+    matches!(filter, CreditCard | IpAddress | Phone | Ssn)
 }
 
-impl Builtins {
-    /// Returns the index of a filter.
-    pub(super) fn place(&self, wanted: BuiltinFilter) -> Option<usize> {
-        self.all.iter().find(|(filter, _)| *filter == wanted).map(|(_, place)| *place)
+/// Returns true if a filter searches a text of this source for patterns.
+pub(super) fn wants_patterns(filter: BuiltinFilter, text: &str, source: Source) -> bool {
+    match filter {
+        BuiltinFilter::Secrets => source != Source::SpaceSeparated && secrets::may_match_a_pattern(text, source),
+        filter => filter == BuiltinFilter::RegexPromptInjection,
     }
+}
 
-    /// Adds a filter.
-    pub(super) fn add(&mut self, filter: BuiltinFilter, place: usize) {
-        use BuiltinFilter::{CreditCard, IpAddress, Phone, Secrets, Ssn};
-        self.wants_digits |= matches!(filter, CreditCard | IpAddress | Phone | Ssn);
-        self.wants_hints |= matches!(filter, Secrets | Ssn | Phone);
-        self.all.push((filter, place));
-    }
+/// Returns false if no pattern of a built-in filter matches a text.
+pub(super) fn may_match_patterns(text: &str) -> bool {
+    let Ok(patterns) = &*PATTERNS else { return true };
+    let is_match = |text: &str| patterns.any.is_match(text);
+    is_match(text) || bytes::has(text.as_bytes(), b'_') && is_match(&without_emphasis(text))
+}
 
-    /// Returns true if one of them uses hints from names.
-    pub(super) fn wants_hints(&self) -> bool {
-        self.wants_hints
+/// Returns false if a filter has no match in any of several texts, without regard to the hints of their names. The texts
+/// are one text with separators that no match spans. `has_patterns` is the result of [`may_match_patterns`].
+pub(super) fn may_match(filter: BuiltinFilter, subject: Subject<'_>, digits: &Digits, has_patterns: bool) -> bool {
+    let mut is_found = false;
+    let found = &mut |_: Range<usize>| is_found = true;
+    match filter {
+        // Their matches depend on hints and on text far before them.
+        BuiltinFilter::Phone => return digits.clusters(phone::SHORTEST).next().is_some(),
+        BuiltinFilter::Ssn => return digits.clusters(ssn::DIGITS).next().is_some(),
+        BuiltinFilter::Secrets if !has_patterns => {}
+        BuiltinFilter::RegexPromptInjection if !has_patterns => injection::each_disguised(subject, found),
+        filter => each(filter, subject, digits, found),
     }
-
-    /// Collects the digits of a text, if one of the filters needs them.
-    pub(super) fn digits(&self, subject: Subject<'_>) -> Digits {
-        if self.wants_digits { Digits::collect(subject.text, subject.reach()) } else { Digits::default() }
-    }
+    is_found
 }
 
 /// Reports every match of a filter in a text with these digits, in no particular order.
@@ -63,24 +70,20 @@ pub(super) fn each(filter: BuiltinFilter, subject: Subject<'_>, digits: &Digits,
         BuiltinFilter::IpAddress if source == Source::Concatenated => ip::each_across(text, subject.reach(), found),
         BuiltinFilter::IpAddress if is_tight => ip::each(text, digits, found),
         BuiltinFilter::Secrets if is_tight => secrets::each(text, source, hint, found),
-        BuiltinFilter::RegexPromptInjection => injection::each(text, subject.reach(), found),
+        BuiltinFilter::RegexPromptInjection => injection::each(subject, found),
         _ => {}
     }
 }
 
-/// Compiles the patterns of a filter, once per process.
+/// Compiles the patterns that a filter needs, once per process.
 ///
 /// # Errors
 /// Fails if a built-in pattern does not compile. No request may pass then.
 pub(super) fn ready(filter: BuiltinFilter) -> Result<(), String> {
     match filter {
-        BuiltinFilter::Secrets => secrets::ready(),
-        BuiltinFilter::RegexPromptInjection => injection::ready(),
+        BuiltinFilter::Secrets | BuiltinFilter::RegexPromptInjection => {
+            PATTERNS.as_ref().map(drop).map_err(Clone::clone)
+        }
         _ => Ok(()),
     }
-}
-
-/// Reports every invisible attempt at prompt injection in an original text.
-pub(super) fn each_invisible(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    injection::each_invisible(text, found);
 }

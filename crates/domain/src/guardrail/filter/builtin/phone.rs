@@ -9,7 +9,7 @@ use super::{Hint, Source};
 const INTERNATIONAL: Range<usize> = 8..16;
 
 /// The number of digits of the shortest number. Such a number needs a hint from its name.
-const SHORTEST: usize = 7;
+pub(super) const SHORTEST: usize = 7;
 
 pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
     for groups in digits.clusters(SHORTEST) {

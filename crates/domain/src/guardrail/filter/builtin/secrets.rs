@@ -2,85 +2,13 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex_automata::util::captures::Captures;
 
 use super::bytes::{self, TOKEN};
 use super::injection::without_emphasis;
+use super::patterns::PATTERNS;
 use super::{Hint, Source};
-
-/// Tokens that are recognisable by themselves. Their lengths have no upper bound: counted repetitions are slower to
-/// match, and an unbounded match reads its bytes only once.
-const TOKENS: &[&str] = &[
-    // Tollgate.
-    r"\bsk-tg-v1-[0-9a-f]{16,}",
-    // Model providers.
-    r"\bsk-(?:proj-|svcacct-|admin-|live-|or-v1-|ant-[a-z]{2,8}[0-9]{0,3}-)?[0-9A-Za-z_-]{20,}",
-    r"\bgsk_[0-9A-Za-z]{32,}",
-    r"\bhf_[0-9A-Za-z]{30,}",
-    r"\br8_[0-9A-Za-z]{32,}",
-    r"\bpplx-[0-9A-Za-z]{32,}",
-    // Clouds.
-    r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b",
-    r"\bAIza[0-9A-Za-z_-]{35}",
-    r"\bya29\.[0-9A-Za-z_-]{20,}",
-    r"\bGOCSPX-[0-9A-Za-z_-]{20,}",
-    r"\bdo[oprt]_v1_[0-9a-f]{64}",
-    r"\bAccountKey=[0-9A-Za-z+/]{40,}={0,2}",
-    // Code hosting and package registries.
-    r"\bgh[pousr]_[0-9A-Za-z]{36,}",
-    r"\bgithub_pat_[0-9A-Za-z_]{22,}",
-    r"\bglpat-[0-9A-Za-z_-]{20,}",
-    r"\bnpm_[0-9A-Za-z]{36}\b",
-    r"\bpypi-[0-9A-Za-z_-]{50,}",
-    r"\bdckr_pat_[0-9A-Za-z_-]{20,}",
-    r"\bATATT3[0-9A-Za-z_=-]{40,}",
-    // Messaging and payment.
-    r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}",
-    r"\bxapp-[0-9]-[0-9A-Za-z-]{20,}",
-    r"\bhooks\.slack\.com/services/[0-9A-Za-z/]{20,}",
-    r"\b(?:sk|rk|pk)_(?:live|test)_[0-9A-Za-z]{16,}",
-    r"\bwhsec_[0-9A-Za-z+/=]{24,}",
-    r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
-    r"\bkey-[0-9a-f]{32}\b",
-    r"\bAC[0-9a-f]{32}\b",
-    r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
-    // Signed tokens, and header values.
-    r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*",
-    r"(?i:\b(?:bearer|basic)[ \t]+[0-9a-z._~+/-]{16,}={0,2})",
-    // A private key up to its end marker, or to the end of the text.
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?",
-];
-
-/// A value labelled as a secret. The value is one of the last three groups.
-const ASSIGNMENT: &str = r#"(?xi)
-    (?P<name> password | passwd | passphrase | pwd | api[\ _-]?key | secret[\ _-]?key | access[\ _-]?key
-      | private[\ _-]?key | client[\ _-]?secret | auth[\ _-]?token | access[\ _-]?token | refresh[\ _-]?token
-      | secret | token ) \b
-    ["'`\])]?[\ \t]{0,4} (?P<sign> => | := | = | : | \bis\b ) [\ \t]{0,4}
-    (?: " (?P<double> [^"\r\n]+ ) " | ' (?P<single> [^'\r\n]+ ) '
-      | (?P<bare> [^\s"'`,;]+ ) )"#;
-
-/// The password in a URL.
-const CREDENTIALS: &str = r#"\b[A-Za-z][0-9A-Za-z+.-]*://(?P<value>[^\s/?\#:@"'<>]*:[^\s/?\#@"'<>]+)@"#;
-
-struct Compiled {
-    tokens: Regex,
-    assignment: Regex,
-    credentials: Regex,
-}
-
-static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
-    let build = |pattern: &str| RegexBuilder::new(pattern).unicode(false).size_limit(16 << 20).build();
-    Ok(Compiled { tokens: build(&TOKENS.join("|"))?, assignment: build(ASSIGNMENT)?, credentials: build(CREDENTIALS)? })
-});
-
-/// # Errors
-/// Fails if a built-in pattern does not compile.
-pub(super) fn ready() -> Result<(), String> {
-    COMPILED.as_ref().map(drop).map_err(ToString::to_string)
-}
 
 /// Shorter texts cannot hold a secret.
 const MIN_BYTES: usize = 7;
@@ -93,7 +21,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
             return;
         }
     }
-    let Ok(compiled) = &*COMPILED else { return };
+    let Ok(patterns) = &*PATTERNS else { return };
     if text.len() < MIN_BYTES || source == Source::Number {
         return;
     }
@@ -105,15 +33,15 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
         if !can_hold_a_token(view) {
             continue;
         }
-        for token in compiled.tokens.find_iter(view.as_bytes()) {
+        for token in patterns.tokens.find_iter(view.as_bytes()) {
             if !is_prose(&view[token.range()]) {
                 found(token.range());
             }
         }
     }
     if text.contains("://") {
-        for captures in compiled.credentials.captures_iter(bytes) {
-            if let Some(value) = captures.name("value")
+        for captures in patterns.credentials.captures_iter(bytes) {
+            if let Some(value) = captures.get_group_by_name("value")
                 && !is_placeholder(text[value.range()].rsplit(':').next().unwrap_or_default())
             {
                 found(value.range());
@@ -123,22 +51,27 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
     if source.is_joined() || !can_hold_an_assignment(bytes) {
         return;
     }
-    for captures in compiled.assignment.captures_iter(bytes) {
+    for captures in patterns.assignment.captures_iter(bytes) {
         if let Some(value) = assigned_value(text, &captures) {
             found(value);
         }
     }
 }
 
-/// The minimum length in bytes of the matches of [`TOKENS`], private keys excluded.
+/// Returns false for most texts without a match of a pattern.
+pub(super) fn may_match_a_pattern(text: &str, source: Source) -> bool {
+    can_hold_a_token(text) || text.contains("://") || !source.is_joined() && can_hold_an_assignment(text.as_bytes())
+}
+
+/// The minimum length in bytes of a token, without private keys.
 const SHORTEST_TOKEN: usize = 15;
 
-/// Returns false for most texts without one of [`TOKENS`], and reads few of their bytes.
+/// Returns false for most texts without a token, and reads few of their bytes.
 fn can_hold_a_token(text: &str) -> bool {
     bytes::long_runs(text.as_bytes(), TOKEN, SHORTEST_TOKEN).next().is_some() || text.contains("-----BEGIN")
 }
 
-/// Returns false for most texts without an [`ASSIGNMENT`], because they lack its characters.
+/// Returns false for most texts without an assignment, because they lack its characters.
 fn can_hold_an_assignment(bytes: &[u8]) -> bool {
     bytes::has(bytes, b':') || bytes::has(bytes, b'=') || bytes::has_pair(bytes, *b"is")
 }
@@ -157,8 +90,8 @@ fn is_prose(token: &str) -> bool {
 }
 
 /// Returns the value of an assignment, if it can be a secret.
-fn assigned_value(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
-    let part = |name: &str| captures.name(name).map(|found| found.range());
+fn assigned_value(text: &str, captures: &Captures) -> Option<Range<usize>> {
+    let part = |name: &str| captures.get_group_by_name(name).map(|found| found.range());
     let (name, sign) = (&text[part("name")?], &text[part("sign")?]);
     let is_password = name.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("pass")) || name.len() == 3;
     let shortest = if is_password { 4 } else { 8 };
@@ -195,6 +128,7 @@ fn is_placeholder(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patterns::{ASSIGNMENT, TOKENS};
     use super::*;
     use proptest::prelude::*;
     use proptest::string::string_regex;
@@ -207,17 +141,17 @@ mod tests {
     proptest! {
         #[test]
         fn can_hold_a_token_accepts_every_token(tokens in TOKENS.iter().map(|token| example(token)).collect::<Vec<_>>()) {
-            let compiled = COMPILED.as_ref().unwrap();
+            let patterns = PATTERNS.as_ref().unwrap();
             for token in tokens {
-                prop_assert!(can_hold_a_token(&token) || !compiled.tokens.is_match(token.as_bytes()), "{}", token);
+                prop_assert!(can_hold_a_token(&token) || !patterns.tokens.is_match(token.as_bytes()), "{}", token);
             }
         }
 
         #[test]
         fn can_hold_an_assignment_accepts_every_assignment(text in example(ASSIGNMENT)) {
-            let compiled = COMPILED.as_ref().unwrap();
+            let patterns = PATTERNS.as_ref().unwrap();
             let bytes = text.as_bytes();
-            prop_assert!(can_hold_an_assignment(bytes) || !compiled.assignment.is_match(bytes), "{}", text);
+            prop_assert!(can_hold_an_assignment(bytes) || !patterns.assignment.is_match(bytes), "{}", text);
         }
     }
 }

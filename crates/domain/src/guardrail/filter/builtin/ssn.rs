@@ -9,7 +9,7 @@ use super::{Hint, Source};
 const CONTEXT: usize = 32;
 
 /// The number of digits.
-const DIGITS: usize = 9;
+pub(super) const DIGITS: usize = 9;
 
 pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
     for groups in digits.clusters(DIGITS) {

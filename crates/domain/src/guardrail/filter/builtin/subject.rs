@@ -199,8 +199,8 @@ pub(in crate::guardrail::filter) struct Digits {
 
 impl Digits {
     /// Collects the digit groups within reach.
-    pub(super) fn collect(text: &str, reach: Reach<'_>) -> Self {
-        let bytes = text.as_bytes();
+    pub(in crate::guardrail::filter) fn collect(subject: Subject<'_>) -> Self {
+        let (bytes, reach) = (subject.text.as_bytes(), subject.reach());
         let mut digits = Self::default();
         if bytes::has_digit(bytes) {
             if bytes.len() > COUNTED_BYTES {

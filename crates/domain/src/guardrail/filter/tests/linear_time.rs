@@ -79,7 +79,7 @@ fn scan_of_deep_nesting_is_linear() {
     let depth = 10_000;
     let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
     let found = super::super::scan::Scan::run(
-        super::super::compile::Search::new(&everything(Flag), &crate::system::CancelFlag::default()),
+        &super::super::search::Search::new(&everything(Flag), &crate::system::CancelFlag::default()),
         &deep,
         super::super::scan::Form::Json(super::super::attachment::Media::Ignored),
         false,

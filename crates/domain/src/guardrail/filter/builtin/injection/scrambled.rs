@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::bytes::{self, LETTER, WORD};
-use super::patterns;
+use super::plain;
 use crate::guardrail::filter::text::View;
 
 /// Words of attempts, in no particular order.
@@ -38,17 +38,15 @@ const LONGEST: usize = 12;
 
 /// Returns the text with such words unscrambled; `None` if there are none. Every word keeps its length.
 pub(super) fn unscramble(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut ordered = String::new();
-    let (mut at, mut copied) = (0, 0);
-    while let Some(start) = bytes[at..].iter().position(u8::is_ascii_alphabetic).map(|offset| at + offset) {
-        let length = bytes[start..].iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(bytes.len() - start);
-        at = start + length;
-        if let Some(word) = unscramble_word(&bytes[start..at]) {
+    let (mut ordered, mut start, mut copied) = (String::new(), 0, 0);
+    for word in text.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
+        let end = start + word.len();
+        if let Some(known) = unscramble_word(word) {
             ordered.push_str(&text[copied..start]);
-            ordered.push_str(word);
-            copied = at;
+            ordered.push_str(known);
+            copied = end;
         }
+        start = end + 1;
     }
     if copied == 0 {
         return None;
@@ -72,7 +70,7 @@ const fn lengths() -> [u16; 26] {
 }
 
 /// Returns the word whose scrambled form this is; `None` if it is that word itself. Takes only letters.
-pub(super) fn unscramble_word(word: &[u8]) -> Option<&'static str> {
+fn unscramble_word(word: &[u8]) -> Option<&'static str> {
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
         return None;
     }
@@ -99,7 +97,7 @@ fn letters(word: &[u8]) -> [u8; 26] {
 }
 
 /// Fewer letters in a row are initials or a list.
-pub(super) const MIN_LETTERS: usize = 4;
+const MIN_LETTERS: usize = 4;
 /// The highest number of bytes between two letters of a row.
 const MAX_GAP: usize = 4;
 
@@ -138,13 +136,13 @@ pub(super) fn each_spaced(text: &str, found: &mut dyn FnMut(Range<usize>)) {
             at = letter + 1;
         }
         rows.push(begin..collapsed.text.len());
-        patterns::each_tight(&tight.text, &mut |attempt| found(tight.map.source(attempt)));
+        plain::each_tight(&tight.text, &mut |attempt| found(tight.map.source(attempt)));
     });
     if rows.is_empty() {
         return;
     }
     collapsed.push_same(&text[at..]);
-    patterns::each(&collapsed.text, &mut |attempt| {
+    plain::each(&collapsed.text, &mut |attempt| {
         // Attempts outside of all rows were already found in the original text.
         let after = rows.partition_point(|row| row.end <= attempt.start);
         if rows.get(after).is_some_and(|row| row.start < attempt.end) {
@@ -155,15 +153,18 @@ pub(super) fn each_spaced(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 
 /// Calls `each` with the positions of the letters of each row, and with the number of them that it has seen before: a
 /// long row comes in parts.
-pub(super) fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
+fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
     let is_word = |place: Option<usize>| {
         place.and_then(|place| bytes.get(place)).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
     };
-    let is_single = |place: usize| {
-        bytes[place].is_ascii_alphabetic() && !is_word(place.checked_sub(1)) && !is_word(Some(place + 1))
-    };
     let (mut row, mut repeated): (Vec<usize>, usize) = (Vec::new(), 0);
-    for place in (0..bytes.len()).filter(|place| is_single(*place)) {
+    let mut start = 0;
+    for word in bytes.split(|byte| !byte.is_ascii_alphabetic()) {
+        let place = start;
+        start += word.len() + 1;
+        if word.len() != 1 || is_word(place.checked_sub(1)) || is_word(Some(place + 1)) {
+            continue;
+        }
         if row.last().is_some_and(|last| !is_near(bytes, *last, place)) {
             if row.len() >= MIN_LETTERS.max(repeated + 1) {
                 each(&row, repeated);
@@ -184,7 +185,7 @@ pub(super) fn each_row(bytes: &[u8], each: &mut dyn FnMut(&[usize], usize)) {
 }
 
 /// Returns true if two single letters belong to the same row.
-pub(super) fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
+fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
     let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
     place - last <= MAX_GAP && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation())
 }

@@ -1,11 +1,102 @@
-//! Patterns of attempts. Each family is a sentence with gaps of few words, so that matching stays cheap.
+//! The patterns of the built-in filters: of secrets, and of attempts at prompt injection.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::meta::{self, Regex};
+use regex_automata::util::syntax;
 
-/// In these, `_` is the separator of two words, and `~N` is up to N arbitrary words with their separators.
+/// The patterns of the built-in filters.
+pub(super) struct Patterns {
+    pub(super) tokens: Regex,
+    pub(super) assignment: Regex,
+    pub(super) credentials: Regex,
+    pub(super) attempts: Regex,
+    pub(super) attempts_without_spaces: Regex,
+    /// All but `attempts_without_spaces`.
+    pub(super) any: Regex,
+}
+
+pub(super) static PATTERNS: LazyLock<Result<Patterns, String>> = LazyLock::new(|| {
+    let (tokens, attempts) = (TOKENS.join("|"), attempts());
+    Ok(Patterns {
+        tokens: compile(&[&tokens])?,
+        assignment: compile(&[ASSIGNMENT])?,
+        credentials: compile(&[CREDENTIALS])?,
+        attempts: compile(&[&attempts])?,
+        attempts_without_spaces: compile(&[&attempts_without_spaces()])?,
+        any: compile(&[&tokens, ASSIGNMENT, CREDENTIALS, &attempts])?,
+    })
+});
+
+/// Compiles patterns of bytes. They begin with one of many words, and the search for them would take longer than the
+/// automaton.
+fn compile(patterns: &[&str]) -> Result<Regex, String> {
+    let syntax = syntax::Config::new().unicode(false).utf8(false);
+    let config = meta::Config::new()
+        .auto_prefilter(false)
+        .nfa_size_limit(Some(32 << 20))
+        .hybrid_cache_capacity(16 << 20)
+        .utf8_empty(false);
+    meta::Builder::new().syntax(syntax).configure(config).build_many(patterns).map_err(|fault| fault.to_string())
+}
+
+/// Tokens that are recognisable by themselves. Their lengths have no upper bound: counted repetitions are slower to
+/// match, and an unbounded match reads its bytes only once.
+pub(super) const TOKENS: &[&str] = &[
+    // Tollgate.
+    r"\bsk-tg-v1-[0-9a-f]{16,}",
+    // Model providers.
+    r"\bsk-(?:proj-|svcacct-|admin-|live-|or-v1-|ant-[a-z]{2,8}[0-9]{0,3}-)?[0-9A-Za-z_-]{20,}",
+    r"\bgsk_[0-9A-Za-z]{32,}",
+    r"\bhf_[0-9A-Za-z]{30,}",
+    r"\br8_[0-9A-Za-z]{32,}",
+    r"\bpplx-[0-9A-Za-z]{32,}",
+    // Clouds.
+    r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b",
+    r"\bAIza[0-9A-Za-z_-]{35}",
+    r"\bya29\.[0-9A-Za-z_-]{20,}",
+    r"\bGOCSPX-[0-9A-Za-z_-]{20,}",
+    r"\bdo[oprt]_v1_[0-9a-f]{64}",
+    r"\bAccountKey=[0-9A-Za-z+/]{40,}={0,2}",
+    // Code hosting and package registries.
+    r"\bgh[pousr]_[0-9A-Za-z]{36,}",
+    r"\bgithub_pat_[0-9A-Za-z_]{22,}",
+    r"\bglpat-[0-9A-Za-z_-]{20,}",
+    r"\bnpm_[0-9A-Za-z]{36}\b",
+    r"\bpypi-[0-9A-Za-z_-]{50,}",
+    r"\bdckr_pat_[0-9A-Za-z_-]{20,}",
+    r"\bATATT3[0-9A-Za-z_=-]{40,}",
+    // Messaging and payment.
+    r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}",
+    r"\bxapp-[0-9]-[0-9A-Za-z-]{20,}",
+    r"\bhooks\.slack\.com/services/[0-9A-Za-z/]{20,}",
+    r"\b(?:sk|rk|pk)_(?:live|test)_[0-9A-Za-z]{16,}",
+    r"\bwhsec_[0-9A-Za-z+/=]{24,}",
+    r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
+    r"\bkey-[0-9a-f]{32}\b",
+    r"\bAC[0-9a-f]{32}\b",
+    r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
+    // Signed tokens, and header values.
+    r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*",
+    r"(?i:\b(?:bearer|basic)[ \t]+[0-9a-z._~+/-]{16,}={0,2})",
+    // A private key up to its end marker, or to the end of the text.
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?",
+];
+
+/// A value labelled as a secret. The value is one of the last three groups.
+pub(super) const ASSIGNMENT: &str = r#"(?xi)
+    (?P<name> password | passwd | passphrase | pwd | api[\ _-]?key | secret[\ _-]?key | access[\ _-]?key
+      | private[\ _-]?key | client[\ _-]?secret | auth[\ _-]?token | access[\ _-]?token | refresh[\ _-]?token
+      | secret | token ) \b
+    ["'`\])]?[\ \t]{0,4} (?P<sign> => | := | = | : | \bis\b ) [\ \t]{0,4}
+    (?: " (?P<double> [^"\r\n]+ ) " | ' (?P<single> [^'\r\n]+ ) '
+      | (?P<bare> [^\s"'`,;]+ ) )"#;
+
+/// The password in a URL.
+pub(super) const CREDENTIALS: &str = r#"\b[A-Za-z][0-9A-Za-z+.-]*://(?P<value>[^\s/?\#:@"'<>]*:[^\s/?\#@"'<>]+)@"#;
+
+/// Attempts at prompt injection. Each family is a sentence with gaps of few words, so that matching stays cheap. In
+/// these, `_` is the separator of two words, and `~N` is up to N arbitrary words with their separators.
 const FAMILIES: &[&str] = &[
     // Disregard earlier instructions.
     r"(?:DROP)_~4(?:PAST|your)_~3(?:RULES)\b",
@@ -60,23 +151,16 @@ const TIGHT: &[&str] = &[
     r"youarenow(?:an?|in)?(?:dan|unrestricted|unfiltered|uncensored|jailbroken)",
 ];
 
-struct Compiled {
-    families: Regex,
-    tight: Regex,
+/// Returns all families as one pattern.
+fn attempts() -> String {
+    let families: Vec<String> = FAMILIES.iter().map(|family| expand_abbreviations(family)).collect();
+    format!("(?i){}", families.join("|"))
 }
 
-static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
-    let build = |pattern: &str| {
-        RegexBuilder::new(pattern)
-            .unicode(false)
-            .case_insensitive(true)
-            .size_limit(32 << 20)
-            .dfa_size_limit(16 << 20)
-            .build()
-    };
-    let families: Vec<String> = FAMILIES.iter().map(|family| expand_abbreviations(family)).collect();
-    Ok(Compiled { families: build(&families.join("|"))?, tight: build(&TIGHT.join("|"))? })
-});
+/// Returns the phrases without spaces as one pattern.
+fn attempts_without_spaces() -> String {
+    format!("(?i){}", TIGHT.join("|"))
+}
 
 /// Returns a family with its abbreviations expanded.
 fn expand_abbreviations(family: &str) -> String {
@@ -126,110 +210,4 @@ fn expand_abbreviations(family: &str) -> String {
         out.push(c);
     }
     out
-}
-
-/// # Errors
-/// Fails if a built-in pattern does not compile.
-pub(super) fn ready() -> Result<(), String> {
-    COMPILED.as_ref().map(drop).map_err(ToString::to_string)
-}
-
-/// Reports every attempt in plain words.
-pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    let Ok(compiled) = &*COMPILED else { return };
-    for attempt in compiled.families.find_iter(text.as_bytes()) {
-        if !is_negated(text, attempt.start()) && !is_everyday(text, attempt.range()) {
-            found(attempt.range());
-        }
-    }
-}
-
-/// Reports every attempt without spaces.
-pub(super) fn each_tight(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    let Ok(compiled) = &*COMPILED else { return };
-    compiled.tight.find_iter(text.as_bytes()).for_each(|attempt| found(attempt.range()));
-}
-
-/// Printed things with instructions or rules for people.
-const PRINTED: &[&str] = &[
-    "assembly",
-    "booklet",
-    "box",
-    "brochure",
-    "carton",
-    "catalog",
-    "catalogue",
-    "cookbook",
-    "edition",
-    "handbook",
-    "kit",
-    "label",
-    "leaflet",
-    "letter",
-    "manual",
-    "manuals",
-    "packaging",
-    "packet",
-    "parcel",
-    "poster",
-    "prescription",
-    "recipe",
-    "syllabus",
-    "textbook",
-    "warranty",
-];
-/// Things with a developer mode of their own.
-const DEVICES: &[&str] = &[
-    "android",
-    "browser",
-    "chromebook",
-    "console",
-    "device",
-    "extension",
-    "firmware",
-    "headset",
-    "iphone",
-    "ipad",
-    "laptop",
-    "phone",
-    "phones",
-    "settings",
-    "tablet",
-    "television",
-    "tv",
-    "watch",
-];
-/// The number of words after a match in which its object is searched.
-const MAX_OBJECT_DISTANCE: usize = 6;
-
-/// Returns true if the text after a match says that it is about a printed thing or a device: "ignore the previous
-/// instructions in the manual", "developer mode is on in my phone's settings".
-fn is_everyday(text: &str, attempt: Range<usize>) -> bool {
-    let is_one_of = |words: &[&str], word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
-    let (matched, after) = (&text.as_bytes()[attempt.clone()], &text.as_bytes()[attempt.end..]);
-    let last = matched.rsplit(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
-    let objects = match last.to_ascii_lowercase().as_slice() {
-        b"instruction" | b"instructions" | b"guidelines" | b"rules" | b"directives" => PRINTED,
-        b"on" | b"enabled" | b"activated" => DEVICES,
-        _ => return false,
-    };
-    let sentence =
-        &after[..after.iter().take(128).position(|byte| b".,;:!?\n\"".contains(byte)).unwrap_or(after.len().min(128))];
-    let sentence = String::from_utf8_lossy(sentence);
-    let mut words = sentence.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
-    words.next().is_some_and(|word| is_one_of(&["at", "from", "in", "inside", "of", "on", "under", "with"], word))
-        && words.take(MAX_OBJECT_DISTANCE).any(|word| is_one_of(objects, word))
-}
-
-/// Returns true if the word before negates the attempt: "do not forget the rules" is harmless.
-fn is_negated(text: &str, start: usize) -> bool {
-    let before = text.as_bytes()[..start].trim_ascii_end();
-    let starts = text.as_bytes()[start..].iter().take(6).map(u8::to_ascii_lowercase);
-    let drops =
-        matches!(&*starts.collect::<Vec<u8>>(), b"ignore" | b"disreg" | b"forget" | b"overri" | b"bypass" | b"neglec");
-    let last = &before[before.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1)..];
-    drops
-        && [&b"not"[..], b"don't", b"dont", b"never", b"cannot", b"can't"]
-            .iter()
-            .any(|no| last.eq_ignore_ascii_case(no))
 }
