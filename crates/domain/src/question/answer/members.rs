@@ -31,11 +31,11 @@ impl<'q> Outcomes<'q> {
         }
     }
 
-    /// Returns true if the outcome at this index has this name. The index must exist.
+    /// Returns true if the outcome at this index exists and has this name.
     fn is_named(self, place: usize, name: &str) -> bool {
         match self {
-            Self::Options(options) => options[place].name == name,
-            Self::Levels(_) => parse_level(name) == Some(place),
+            Self::Options(options) => options.get(place).is_some_and(|option| option.name == name),
+            Self::Levels(count) => place < count && parse_level(name) == Some(place),
         }
     }
 
@@ -111,31 +111,33 @@ impl<'a> Members<'a> {
         outcomes: Outcomes<'_>,
         rules: AnswerRules,
     ) -> Result<Option<Vec<f64>>, &'static str> {
+        const NO_OBJECT: &str = "an answer's probabilities are not an object";
+        const OUTCOMES_MISMATCH: &str = "an answer's distribution is not over what was asked";
         let Some(given) = self.present("probabilities") else { return Ok(None) };
-        let no_object = "an answer's probabilities are not an object";
-        if given.iter_members().ok_or(no_object)?.count() != outcomes.count() {
-            return Err("an answer's distribution is not over what was asked");
-        }
-        let members = given.members().ok_or(no_object)?;
-        let mut index = None;
-        let mut probabilities = vec![f64::NAN; members.len()];
-        for (place, Member { name, value }) in members.iter().enumerate() {
+        let (mut index, mut count) = (None, 0);
+        let mut probabilities = vec![f64::NAN; outcomes.count()];
+        for member in given.iter_members().ok_or(NO_OBJECT)? {
+            let Member { name, value } = member.ok_or(NO_OBJECT)?;
             // Most providers keep the order of the question, which saves the map.
-            let place = if outcomes.is_named(place, name) {
-                place
+            let place = if outcomes.is_named(count, &name) {
+                count
             } else {
-                let found = outcomes.index_of(index.get_or_insert_with(|| outcomes.index_by_name()), name);
-                found.ok_or("an answer's distribution is not over what was asked")?
+                let found = outcomes.index_of(index.get_or_insert_with(|| outcomes.index_by_name()), &name);
+                found.ok_or(OUTCOMES_MISMATCH)?
             };
-            probabilities[place] = number(*value)
+            probabilities[place] = number(value)
                 .filter(is_probability)
                 .ok_or("an answer's distribution has a value that is not a probability")?;
+            count += 1;
+        }
+        if count != probabilities.len() {
+            return Err(OUTCOMES_MISMATCH);
         }
         if probabilities.iter().any(|probability| probability.is_nan()) {
             return Err("an answer's distribution names an outcome twice");
         }
         let sum: f64 = probabilities.iter().sum();
-        if (sum - 1.0).abs() > as_number(members.len()) * rules.half_step() + EPSILON {
+        if (sum - 1.0).abs() > as_number(count) * rules.half_step() + EPSILON {
             return Err("an answer's distribution does not sum to 1");
         }
         Ok(Some(probabilities))

@@ -9,7 +9,7 @@ use super::{
     AnswerRules, ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence,
 };
 use crate::error::ErrorKind;
-use crate::json::{Json, JsonPart};
+use crate::json::{Json, JsonPart, Member};
 
 /// Answers that were validated against their questions.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,11 +80,11 @@ impl Answers {
             let is_object = members.all(|member| member.is_some());
             return is_object.then(|| Self { json: answers.clone(), typed: None }).ok_or(NO_OBJECT);
         };
-        // Counted before they are listed: a list takes many times the memory of small members.
-        if members.count() != asked.len() {
+        // The list ends behind the first surplus member: it takes many times the memory of small members.
+        let members: Vec<Member<'_>> = members.take(asked.len() + 1).collect::<Option<_>>().ok_or(NO_OBJECT)?;
+        if members.len() != asked.len() {
             return Err(NAMES_MISMATCH);
         }
-        let members = answers.as_part().members().ok_or(NO_OBJECT)?;
         let in_order = asked.iter().zip(&members).all(|(question, member)| member.name == question.name);
         let mut places: HashMap<&str, JsonPart<'_>> = HashMap::new();
         if !in_order {
