@@ -37,14 +37,14 @@ impl OwnKey {
 /// A limit of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnLimit {
-    /// What it is a limit of.
+    /// The limited subject.
     pub scope: OwnLimitScope,
     /// Its current amounts: those that reject the next request.
     pub status: LimitStatus,
 }
 
 named_enum! {
-    /// What a limit of the caller is a limit of, in the order of checking.
+    /// The subject of a limit of the caller, in the order of checking.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum OwnLimitScope {
         /// The workspace: its credit, or one of its budgets.
