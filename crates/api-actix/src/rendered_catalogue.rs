@@ -65,7 +65,7 @@ impl Rendered {
 
 impl RenderedLists {
     fn whole(&self, list: &ModelList, models: Visibility) -> Option<&OnceLock<TaggedBody>> {
-        let index = match list.filter {
+        let index = match list.outputs? {
             ModalityFilter::All => Modality::ALL.len(),
             ModalityFilter::AnyOf(set) => set.only()? as usize,
         };
@@ -176,7 +176,7 @@ impl<'m> DecisionModel<'m> {
 mod tests {
     use actix_web::body::to_bytes;
     use actix_web::test::TestRequest;
-    use domain::model::{AliasTarget, DefaultModality, Page, Pricing};
+    use domain::model::{AliasTarget, ModelListRequest, ModelSort, Page, Pricing};
     use domain::money::Price;
     use domain::routing::{Endpoint, EndpointDirectory};
     use domain::testing::MemoryCatalogue;
@@ -245,8 +245,13 @@ mod tests {
         Arc::new(ListModels::new(Arc::clone(catalogue) as _, Arc::new(EndpointDirectory::new(vec![endpoint]))))
     }
 
+    fn request(outputs: &str, visibility: Visibility, page: Option<Page>) -> ModelListRequest {
+        let filter = outputs.parse::<ModalityFilter>().unwrap().into();
+        ModelListRequest { filter, visibility, sort: None, page }
+    }
+
     fn selected(catalogue: &Arc<MemoryCatalogue>, filter: &str, page: Option<Page>) -> ModelList {
-        listing(catalogue).execute(Some(filter), DefaultModality::Text, Visibility::All, page).unwrap()
+        listing(catalogue).execute(&request(filter, Visibility::All, page))
     }
 
     #[actix_web::test]
@@ -258,7 +263,7 @@ mod tests {
                 (Visibility::Callable, vec!["acme/judge", "~acme/judge-latest"]),
                 (Visibility::All, vec!["acme/judge", "~acme/judge-latest", "~acme/lost", "acme/idle"]),
             ] {
-                let list = listing.execute(Some("decisions"), DefaultModality::Text, visibility, None).unwrap();
+                let list = listing.execute(&request("decisions", visibility, None));
                 for models in [Visibility::Callable, Visibility::All] {
                     let list = body(rendered.list(&list, &listing, models, None)).await;
                     assert_eq!(ids(&list), expected);
@@ -278,7 +283,7 @@ mod tests {
         let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
         let none = Arc::new(ListModels::new(Arc::clone(&catalogue) as _, Arc::new(EndpointDirectory::default())));
         for (listing, count) in [(&listing(&catalogue), 2), (&none, 0), (&listing(&catalogue), 2)] {
-            let list = listing.execute(Some("all"), DefaultModality::Text, Visibility::Callable, None).unwrap();
+            let list = listing.execute(&request("all", Visibility::Callable, None));
             let list = body(rendered.list(&list, listing, Visibility::Callable, None)).await;
             assert_eq!((ids(&list).len(), list["models"].as_array().unwrap().len()), (count, count));
         }
@@ -376,6 +381,10 @@ mod tests {
                 assert_eq!(list["total_count"], total, "{filter} {page:?}");
             }
         }
+        let sorted = ModelListRequest { sort: Some(ModelSort::Newest), ..request("all", Visibility::All, None) };
+        let sorted = listing(&catalogue).execute(&sorted);
+        let list = body(rendered.list(&sorted, &listing(&catalogue), Visibility::All, None)).await;
+        assert_eq!(ids(&list)[..2], ["acme/judge", "acme/idle"], "a sorted list is not the cached one");
         let other = Arc::new(MemoryCatalogue::new(Vec::new()));
         let list = body(rendered.list(&selected(&other, "text", None), &listing(&other), Visibility::All, None)).await;
         assert_eq!((ids(&list).len(), list["models"].as_array().unwrap().len()), (0, 0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use domain::model::{DefaultModality, ListModels, SANDBOX_AUTHOR, Visibility};
+use domain::model::{DefaultModality, ListModels, ModelFilter, ModelListRequest, SANDBOX_AUTHOR, Visibility};
 use serde_json::{Value, json};
 
 /// The sandbox's model, which the examples name.
@@ -50,7 +50,8 @@ impl RenderedOpenApi {
 
 /// Returns the first callable model of a provider if the sandbox is off.
 fn example_model(models: &ListModels) -> Option<String> {
-    let list = models.execute(None, DefaultModality::Decisions, Visibility::Callable, None).ok()?;
+    let filter = ModelFilter::of(DefaultModality::Decisions);
+    let list = models.execute(&ModelListRequest { filter, visibility: Visibility::Callable, sort: None, page: None });
     let rows = || list.rows.iter().map(|&row| &list.snapshot.rows()[row]);
     if rows().any(|row| row.id.as_str() == SANDBOX_MODEL) {
         return None;

@@ -37,8 +37,6 @@ pub struct Services {
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
     pub get_model: Arc<GetModel>,
-    /// Operation 5.
-    pub count_models: Arc<CountModels>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
     /// The health checks that decide readiness.
@@ -67,6 +65,8 @@ pub struct Services {
 pub struct RoutedServices {
     /// Operation 2.
     pub submit_decision: Arc<SubmitDecision>,
+    /// Operation 5.
+    pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
     /// Finds a model that can be called.

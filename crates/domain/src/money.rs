@@ -135,6 +135,15 @@ impl Price {
         scaled.checked_mul(i128::from(units)).map(Charge)
     }
 
+    /// Returns true if this price of one unit is at most `max`, a price of a million units. Exact; a variable price is
+    /// within none.
+    pub fn is_within_per_million(self, max: Self) -> bool {
+        match (self.times(1_000_000), max.times(1)) {
+            (Some(price), Some(max)) => price <= max,
+            _ => false,
+        }
+    }
+
     /// Returns this price divided by another, for weights only. Amounts of money never use it. Returns 0 if the other
     /// is zero or either is variable.
     pub fn ratio_to(self, other: Self) -> f64 {

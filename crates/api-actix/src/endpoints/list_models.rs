@@ -3,13 +3,17 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use domain::model::{DefaultModality, ListModelsError, ModelList, Page, Visibility};
+use actix_web::HttpRequest;
+use domain::model::{
+    DefaultModality, FilterParameter, InvalidModelSort, ListModelsError, ModelList, ModelListRequest, ModelSort, Page,
+    Visibility,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::count_models::output_modalities;
+use super::model_filters;
 use crate::endpoints::prelude::*;
 use crate::http::error::ErrorFormat;
 use crate::http::operation;
@@ -35,9 +39,11 @@ pub(crate) const MODELS: Route = Route::memory(
 )
 .for_vendor_clients(ErrorFormat::Contract);
 
-const FILTER: &str = "output_modalities";
 /// The parameter that adds models without an endpoint to a list.
 const INCLUDE_UNCALLABLE: &str = "include_uncallable";
+const SORT: &str = "sort";
+/// The parameters besides the filters.
+const PARAMETERS: [&str; 4] = ["offset", "limit", SORT, INCLUDE_UNCALLABLE];
 
 impl From<ListModelsError> for ApiError {
     fn from(error: ListModelsError) -> Self {
@@ -45,19 +51,41 @@ impl From<ListModelsError> for ApiError {
     }
 }
 
+impl From<InvalidModelSort> for ApiError {
+    fn from(error: InvalidModelSort) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 fn handle(call: &Call<'_>, default: DefaultModality) -> Outcome {
     let query = call.request.query_string();
-    let filter = parameters::value(query, FILTER)?;
-    let page = Page::of(parameters::count(query, "offset")?, parameters::count(query, "limit")?)?;
-    let usual = default_visibility(default);
+    check_names(query, default)?;
     let requested = parameters::switch(query, INCLUDE_UNCALLABLE)?.map(visibility_of);
-    let visibility = requested.unwrap_or(usual);
+    let usual = default_visibility(default);
+    let request = read_request(query, default, requested.unwrap_or(usual))?;
     let list_models = Arc::clone(&call.routed().list_models);
-    let list = list_models.execute(filter.as_deref(), default, visibility, page)?;
-    let next = next_page(call.request.path(), filter.as_deref(), usual, &list);
+    let list = list_models.execute(&request);
+    let next = next_page(call.request, usual, &list)?;
     // System One's clients call every name of their list.
     let models = requested.unwrap_or(Visibility::Callable);
     Ok(call.gateway.rendered.list(&list, &list_models, models, next.as_deref()).respond(call.request))
+}
+
+/// Checks the names of the parameters. The vendors' clients add parameters of their own to their list.
+fn check_names(query: &str, default: DefaultModality) -> Result<(), ApiError> {
+    match default {
+        DefaultModality::Text => model_filters::check_names(query, &PARAMETERS),
+        DefaultModality::Decisions => model_filters::reject_unsupported(query),
+    }
+}
+
+fn read_request(query: &str, default: DefaultModality, visibility: Visibility) -> Result<ModelListRequest, ApiError> {
+    Ok(ModelListRequest {
+        filter: model_filters::read(query, default)?,
+        visibility,
+        sort: parameters::value(query, SORT)?.as_deref().map(str::parse::<ModelSort>).transpose()?,
+        page: Page::of(parameters::count(query, "offset")?, parameters::count(query, "limit")?)?,
+    })
 }
 
 /// Returns the models that a list shows by default: clients of the vendors' list offer every entry to their users, while
@@ -78,45 +106,57 @@ pub(super) fn visibility(query: &str) -> Result<Visibility, ApiError> {
     Ok(parameters::switch(query, INCLUDE_UNCALLABLE)?.map_or(Visibility::Callable, visibility_of))
 }
 
-/// Returns the path and query of the next page. `usual` are the models that the path shows by default.
-fn next_page(path: &str, filter: Option<&str>, usual: Visibility, list: &ModelList) -> Option<String> {
-    let (offset, limit) = list.next?;
-    let mut next = format!("{path}?limit={limit}&offset={offset}");
-    // Writing to a string cannot fail.
-    if let Some(filter) = filter {
-        let _ = write!(next, "&{FILTER}={}", utf8_percent_encode(filter, NON_ALPHANUMERIC));
+/// Returns the path and query of the next page, with the filters and the order of this one. `usual` are the models that
+/// the path shows by default.
+fn next_page(request: &HttpRequest, usual: Visibility, list: &ModelList) -> Result<Option<String>, ApiError> {
+    let Some((offset, limit)) = list.next else { return Ok(None) };
+    let mut next = format!("{}?limit={limit}&offset={offset}", request.path());
+    for name in FilterParameter::ALL.map(FilterParameter::as_str).into_iter().chain([SORT]) {
+        if let Some(value) = parameters::value(request.query_string(), name)? {
+            // Writing to a string cannot fail.
+            let _ = write!(next, "&{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC));
+        }
     }
     if list.visibility != usual {
         let _ = write!(next, "&{INCLUDE_UNCALLABLE}={}", list.visibility == Visibility::All);
     }
-    Some(next)
+    Ok(Some(next))
 }
 
 fn describe(id: &str, default: DefaultModality) -> Operation {
-    let (modality, contents) = match default {
+    let contents = match default {
         DefaultModality::Text => {
-            ("text", "`data` contains the models that match the filter; `GET /models/count` counts the same models.")
+            "`data` contains the models that match all filters; `GET /models/count` counts the same models. An unknown \
+             parameter is 400."
         }
         DefaultModality::Decisions => {
-            ("decisions", "`data` contains the models that match the filter and have an endpoint.")
+            "`data` contains the models that match all filters and have an endpoint. Unknown parameters are ignored."
         }
     };
+    let operation = Operation::new(id, "List models").description(format!(
+        "{contents} `models` contains the decision models with an endpoint, independent of the filters, in the format \
+         of System One's clients. Without `offset` and `limit` the list is complete."
+    ));
+    describe_list(operation, default)
+        .parameter(include_uncallable(default_visibility(default)))
+        .parameter(if_none_match())
+        .answer(BodySchema::of::<ModelListResponse>(), "The models", &[304, 400])
+}
+
+/// Describes filters, order and pages.
+fn describe_list(operation: Operation, default: DefaultModality) -> Operation {
     let number = |least: usize, most: Option<usize>| {
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(most)
     };
     let limit = "The maximum number of models on a page; 500 if only `offset` is given.";
-    Operation::new(id, "List models")
-        .description(format!(
-            "{contents} `models` contains the decision models with an endpoint, independent of the filter, in the \
-             format of System One's clients. Without `offset` and `limit` the list is complete. Unknown parameters \
-             are ignored."
-        ))
-        .parameter(output_modalities(modality))
-        .parameter(include_uncallable(default_visibility(default)))
+    let orders =
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(ModelSort::ALL.map(ModelSort::as_str)));
+    let sort = "The order of the list; the catalogue's by default. Equal models are in the order of their ids, models \
+                without a fixed price after the others.";
+    model_filters::describe(operation, default)
+        .parameter(operation::query(SORT, sort, orders))
         .parameter(operation::query("offset", "The number of models to skip.", number(0, None)))
         .parameter(operation::query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
-        .parameter(if_none_match())
-        .answer(BodySchema::of::<ModelListResponse>(), "The models", &[304, 400])
 }
 
 /// Returns the parameter that adds models without an endpoint.
@@ -124,4 +164,15 @@ pub(super) fn include_uncallable(default: Visibility) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default == Visibility::All)));
     let description = "True includes models without an endpoint, which cannot be called; false omits them.";
     operation::query(INCLUDE_UNCALLABLE, description, schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_the_known_ones() {
+        let description = describe("listModels", DefaultModality::Text);
+        parameters::assert_known(description, |query| check_names(query, DefaultModality::Text));
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod list_model_endpoints;
 pub(crate) mod list_models;
 pub(crate) mod list_providers;
+mod model_filters;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
 pub(crate) mod rotate_api_key;

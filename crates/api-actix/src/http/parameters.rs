@@ -31,15 +31,53 @@ pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError>
 /// # Errors
 /// 400 that names an unknown parameter and the nearest known one.
 pub(crate) fn check_names(query: &str, known: &[&str]) -> Result<(), ApiError> {
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
-        let name =
-            decode(name).ok_or_else(|| ApiError::invalid("a query parameter's name is not UTF-8 when decoded"))?;
+    for name in names(query) {
+        let name = name?;
         if !known.contains(&name.as_str()) {
             return Err(ApiError::invalid(unknown_name("query parameter", &name, known.iter().copied())));
         }
     }
     Ok(())
+}
+
+/// Checks that the query has none of these parameters, which published clients know and which have no function here.
+///
+/// # Errors
+/// 400 that names the parameter.
+pub(crate) fn reject_names(query: &str, unsupported: &[&str]) -> Result<(), ApiError> {
+    for name in names(query) {
+        let name = name?;
+        if unsupported.contains(&name.as_str()) {
+            return Err(ApiError::invalid(format!("{name} is not supported")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the decoded names in the query.
+fn names(query: &str) -> impl Iterator<Item = Result<String, ApiError>> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+        decode(name).ok_or_else(|| ApiError::invalid("a query parameter's name is not UTF-8 when decoded"))
+    })
+}
+
+/// Checks that `check` accepts exactly the query parameters that an operation describes.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_known(operation: super::operation::Operation, check: impl Fn(&str) -> Result<(), ApiError>) {
+    let description = serde_json::to_value(operation.description).unwrap();
+    let described: Vec<&str> = description["parameters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|parameter| parameter["in"] == "query")
+        .map(|parameter| parameter["name"].as_str().unwrap())
+        .collect();
+    let described = described.join("=&");
+    check(&described).map_err(|error| error.text().to_owned()).unwrap();
+    let error = check("x=1").unwrap_err().text().to_owned();
+    assert!(error.starts_with("unknown query parameter"), "{error}");
 }
 
 /// Returns the value of the parameter `name` as a number.
@@ -121,6 +159,17 @@ mod tests {
         assert_eq!(check("after=x&limmit=1").unwrap_err(), expected);
         assert_eq!(check("x%22=1").unwrap_err(), r#"unknown query parameter "x\"""#);
         assert!(check("%ff=1").unwrap_err().contains("UTF-8"));
+    }
+
+    #[test]
+    fn reject_names_rejects_only_unsupported_parameters() {
+        let check = |query| reject_names(query, &["zdr", "arch"]).map_err(|error| error.text().to_owned());
+        for query in ["", "limit=1", "zdrx=1&y=zdr"] {
+            assert_eq!(check(query), Ok(()), "{query}");
+        }
+        for query in ["zdr=true", "a=1&zdr", "%7adr=", "zdr="] {
+            assert_eq!(check(query).unwrap_err(), "zdr is not supported", "{query}");
+        }
     }
 
     #[test]

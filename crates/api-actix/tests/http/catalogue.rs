@@ -77,8 +77,12 @@ async fn model_count_follows_modality_filter() {
         ("?output_modalities=decisions%2Ctext", 4),
         ("?output_modalities=all", 4),
         ("?output_modalities=image,all", 4),
-        ("?output_modalities=image&limit=3", 0),
-        ("?other=x", 1),
+        ("?output_modalities=image", 0),
+        ("?output_modalities=all&q=JUD", 1),
+        ("?output_modalities=all&model_authors=acme&max_price=0.042&max_output_price=1e9", 2),
+        ("?output_modalities=all&providers=second", 1),
+        ("?output_modalities=all&providers=third", 0),
+        ("?&", 1),
     ] {
         let reply = gateway.get(Caller::Management, &format!("/models/count{query}"), &[]).await;
         assert_eq!(reply.json(), serde_json::json!({"data": {"count": count}}), "{query}");
@@ -95,6 +99,35 @@ async fn invalid_modality_filter_returns_400() {
     }
     for query in ["output_modalities=text&output_modalities=text", "output_modalities=%ff"] {
         gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await.expect_error(400);
+    }
+}
+
+#[tokio::test]
+async fn unknown_and_unsupported_filters_return_400_that_names_them() {
+    let gateway = Setup::new().await.start();
+    for (query, message) in [
+        ("other=x", "unknown query parameter \"other\""),
+        (
+            "output_modality=text",
+            "unknown query parameter \"output_modality\"; the nearest known query parameter is \"output_modalities\"",
+        ),
+        ("zdr=true", "zdr is not supported"),
+        ("category=programming", "category is not supported"),
+        ("q=x&supported_parameters=tools", "supported_parameters is not supported"),
+        ("min_price=0", "min_price is not supported"),
+        ("q=", "q must have 1 to 256 characters"),
+        ("q=a&q=a", "q is in the query more than once"),
+        ("context=-1", "context must be a whole number of tokens, at most 18446744073709551615"),
+        ("providers=first,", "providers must be a comma-separated list of 1 to 100 elements, none of them empty"),
+    ] {
+        for path in ["models", "models/count"] {
+            let reply = gateway.get(Caller::Inference, &format!("/{path}?{query}"), &[]).await;
+            assert_eq!(reply.expect_error(400), message, "{path}?{query}");
+        }
+    }
+    for query in ["sort=newest", "limit=3", "offset=0", "include_uncallable=true"] {
+        let message = gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await.expect_error(400);
+        assert!(message.starts_with("unknown query parameter"), "{message}");
     }
 }
 

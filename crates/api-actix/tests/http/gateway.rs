@@ -216,6 +216,7 @@ impl Setup {
         );
         let routed = RoutedServices {
             submit_decision,
+            count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
             list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone())),
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(
@@ -244,7 +245,6 @@ impl Setup {
                 Arc::new(new_secrets()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
-            count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),

@@ -112,7 +112,11 @@ async fn list_length_equals_count() {
         "?output_modalities=decisions%2Ctext",
         "?output_modalities=image",
         "?output_modalities=all",
-        "?other=x",
+        "?output_modalities=all&q=judge",
+        "?output_modalities=decisions&providers=first",
+        "?output_modalities=all&model_authors=acme,other&context=0",
+        "?output_modalities=all&max_price=0.042&max_output_price=0.5",
+        "?output_modalities=all&input_modalities=text",
     ] {
         let count = gateway.get(Caller::Inference, &format!("/models/count{query}"), &[]).await.json();
         for path in ["/api/v1/models", "/v1/models"] {
@@ -127,6 +131,55 @@ async fn list_length_equals_count() {
     for query in ["output_modalities=file", "output_modalities=", "output_modalities=text&output_modalities=text"] {
         gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.expect_error(400);
     }
+}
+
+#[tokio::test]
+async fn list_is_filtered_sorted_and_then_paged() {
+    let priced = |number: usize| {
+        let price = format!("0.00000{}", number % 7 + 1).parse().unwrap();
+        let id = format!("acme/m-{number:02}");
+        Model { created: 9, ..Model::minimal(id.parse().unwrap(), Pricing::per_token(price, Price::ZERO)) }
+    };
+    let mut setup = Setup::new().await;
+    setup.catalogue = Arc::new(MemoryCatalogue::new((0..21).map(priced).collect()));
+    let gateway = setup.start();
+    let mut path =
+        "/api/v1/models?output_modalities=decisions&q=M-1&max_price=5.0&sort=pricing-high-to-low&limit=3".to_owned();
+    let mut all = Vec::new();
+    loop {
+        let page = outside(&gateway, &path).await;
+        assert_eq!(page.json()["total_count"], 7, "{path}");
+        all.extend(ids(&page));
+        let Some(next) = page.json()["links"]["next"].as_str().map(str::to_owned) else { break };
+        path = next;
+    }
+    let numbers: Vec<&str> = all.iter().map(|id| id.trim_start_matches("acme/m-")).collect();
+    assert_eq!(numbers, ["11", "18", "10", "17", "16", "15", "14"]);
+    for (sort, message) in [
+        (
+            "most-popular",
+            "sort \"most-popular\" is not supported. Valid values are: newest, context-high-to-low, \
+                          pricing-low-to-high, pricing-high-to-low",
+        ),
+        (
+            "",
+            "sort \"\" is not supported. Valid values are: newest, context-high-to-low, pricing-low-to-high, \
+              pricing-high-to-low",
+        ),
+    ] {
+        for path in ["/api/v1/models", "/v1/models"] {
+            assert_eq!(outside(&gateway, &format!("{path}?sort={sort}")).await.expect_error(400), message, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn vendor_list_ignores_parameters_of_vendor_clients() {
+    let gateway = Setup::new().await.start();
+    assert_eq!(ids(&outside(&gateway, "/v1/models?api-version=2026-01-01&q=judge").await), ["acme/judge"]);
+    assert_eq!(outside(&gateway, "/v1/models?zdr=true").await.expect_error(400), "zdr is not supported");
+    let message = outside(&gateway, "/api/v1/models?api-version=1").await.expect_error(400);
+    assert_eq!(message, "unknown query parameter \"api-version\"");
 }
 
 #[tokio::test]

@@ -11,6 +11,9 @@ const NEAREST: usize = 3;
 pub trait CallableModels: Send + Sync {
     /// Returns true if a Decisions request for this concrete row reaches an endpoint.
     fn is_callable(&self, model: &Model) -> bool;
+
+    /// Returns true if one of the providers has an endpoint for this concrete row.
+    fn is_served_by(&self, model: &Model, providers: &[String]) -> bool;
 }
 
 /// The models that a list or a look-up shows.

@@ -91,9 +91,13 @@ impl CatalogueSnapshot {
         self.outputs.iter().enumerate().filter(move |(_, outputs)| passes(outputs)).map(|(index, _)| index)
     }
 
-    /// Returns the number of rows that match the filter: always the length of the list with the same filter.
-    pub fn count(&self, filter: ModalityFilter) -> usize {
-        self.select(filter).count()
+    /// Returns the concrete row of a row of this snapshot: itself, or the target of an alias. An alias without a target
+    /// has none.
+    pub(super) fn concrete(&self, row: &Arc<Model>) -> Option<Arc<Model>> {
+        match row.alias_target {
+            None => Some(Arc::clone(row)),
+            Some(_) => self.resolve(row.id.as_str()).map(|target| target.model),
+        }
     }
 
     /// Returns up to `most` ids of concrete rows that `keep` accepts, by edit distance to `name`. Ids farther than half
@@ -316,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn count_is_the_length_of_the_list() {
+    fn select_returns_rows_with_one_of_the_outputs() {
         let snapshot = catalogue();
-        assert_eq!(snapshot.count(ModalityFilter::All), snapshot.rows().len());
-        assert_eq!(snapshot.count("decisions,text".parse().unwrap()), 8);
-        assert_eq!(snapshot.count(ModalityFilter::default()), 0);
+        assert_eq!(snapshot.select(ModalityFilter::All).count(), snapshot.rows().len());
+        assert_eq!(snapshot.select("decisions,text".parse().unwrap()).count(), 8);
+        assert_eq!(snapshot.select(ModalityFilter::default()).count(), 0);
     }
 
     #[test]

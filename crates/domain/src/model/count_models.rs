@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::{Catalogue, InvalidModalityFilter, ModalityFilter};
+use super::{CallableModels, Catalogue, ModelFilter};
 
-/// Counts models by output modality.
+/// Counts models.
 pub struct CountModels {
     catalogue: Arc<dyn Catalogue>,
+    callable: Arc<dyn CallableModels>,
 }
 
 impl CountModels {
-    /// Wires the port.
-    pub fn new(catalogue: Arc<dyn Catalogue>) -> Self {
-        Self { catalogue }
+    /// Wires the catalogue and the models with an endpoint.
+    pub fn new(catalogue: Arc<dyn Catalogue>, callable: Arc<dyn CallableModels>) -> Self {
+        Self { catalogue, callable }
     }
 
-    /// Counts models. `output_modalities` is the filter as the caller wrote it; `None` means `text`.
-    pub fn execute(&self, output_modalities: Option<&str>) -> Result<usize, InvalidModalityFilter> {
-        let filter = output_modalities.map_or(Ok(ModalityFilter::default()), str::parse)?;
-        Ok(self.catalogue.snapshot().count(filter))
+    /// Returns the number of models that match: the total of [`super::ListModels`] for all models with this filter.
+    pub fn execute(&self, filter: &ModelFilter) -> usize {
+        filter.select(&self.catalogue.snapshot(), &*self.callable).count()
     }
 }

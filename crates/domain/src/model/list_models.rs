@@ -1,39 +1,14 @@
-//! The catalogue's rows, by output modality and in pages.
+//! The catalogue's rows, filtered, sorted and in pages.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{
-    CallableModels, Catalogue, CatalogueSnapshot, InvalidModalityFilter, Modality, ModalityFilter, ModalitySet, Model,
-    Visibility,
-};
+use super::{CallableModels, Catalogue, CatalogueSnapshot, ModalityFilter, Model, ModelFilter, ModelSort, Visibility};
 use crate::error::ErrorKind;
-
-/// The filter of a list without an output modality.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DefaultModality {
-    /// Models with text output, as for the count.
-    Text,
-    /// Models that answer Decisions requests.
-    Decisions,
-}
-
-impl DefaultModality {
-    fn filter(self) -> ModalityFilter {
-        let modality = match self {
-            Self::Text => Modality::Text,
-            Self::Decisions => Modality::Decisions,
-        };
-        ModalityFilter::AnyOf(ModalitySet::default().with(modality))
-    }
-}
 
 /// An error of listing models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListModelsError {
-    /// The filter is invalid.
-    #[error(transparent)]
-    Filter(#[from] InvalidModalityFilter),
     /// The page size is zero or too large.
     #[error("limit must be 1 to {}", Page::MAX_LIMIT)]
     Limit,
@@ -43,7 +18,7 @@ impl ListModelsError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Filter(_) | Self::Limit => ErrorKind::InvalidRequest,
+            Self::Limit => ErrorKind::InvalidRequest,
         }
     }
 }
@@ -78,16 +53,30 @@ impl Page {
     }
 }
 
+/// A request for a list of models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelListRequest {
+    /// The filter.
+    pub filter: ModelFilter,
+    /// The models that the list shows.
+    pub visibility: Visibility,
+    /// The order; `None` is the catalogue's.
+    pub sort: Option<ModelSort>,
+    /// The page; `None` is the whole list.
+    pub page: Option<Page>,
+}
+
 /// A page of the rows that match a filter.
 #[derive(Debug, Clone)]
 pub struct ModelList {
     /// The snapshot of the rows.
     pub snapshot: Arc<CatalogueSnapshot>,
-    /// The filter.
-    pub filter: ModalityFilter,
+    /// The output modalities, if they and the visibility alone select the rows, in the catalogue's order. `None` for
+    /// other lists.
+    pub outputs: Option<ModalityFilter>,
     /// The models that it shows.
     pub visibility: Visibility,
-    /// Indices in [`CatalogueSnapshot::rows`], in the catalogue's order.
+    /// Indices in [`CatalogueSnapshot::rows`], in the order of the list.
     pub rows: Vec<usize>,
     /// The number of rows that match the filter: always the count with the same filter.
     pub total: usize,
@@ -114,28 +103,48 @@ impl ListModels {
         Self { catalogue, callable }
     }
 
-    /// Lists models. `output_modalities` is the filter as the caller wrote it, parsed as by [`super::CountModels`].
-    /// Without a `page` the list is complete.
-    pub fn execute(
+    /// Lists models.
+    pub fn execute(&self, request: &ModelListRequest) -> ModelList {
+        self.list(request, request.filter.only_outputs().filter(|_| request.sort.is_none()), |_, _| true)
+    }
+
+    /// Lists the models that `keep` accepts too. It receives the concrete row of an alias.
+    pub fn execute_where(
         &self,
-        output_modalities: Option<&str>,
-        default: DefaultModality,
-        visibility: Visibility,
-        page: Option<Page>,
-    ) -> Result<ModelList, ListModelsError> {
-        let filter = output_modalities.map_or(Ok(default.filter()), str::parse)?;
+        request: &ModelListRequest,
+        keep: impl Fn(&CatalogueSnapshot, &Model) -> bool,
+    ) -> ModelList {
+        let keep = |snapshot: &CatalogueSnapshot, row: &Arc<Model>| {
+            snapshot.concrete(row).is_some_and(|model| keep(snapshot, &model))
+        };
+        self.list(request, None, keep)
+    }
+
+    fn list(
+        &self,
+        request: &ModelListRequest,
+        outputs: Option<ModalityFilter>,
+        keep: impl Fn(&CatalogueSnapshot, &Arc<Model>) -> bool,
+    ) -> ModelList {
         let snapshot = self.catalogue.snapshot();
-        let is_visible = |&index: &usize| self.is_visible(&snapshot, &snapshot.rows()[index], visibility);
-        let mut rows: Vec<usize> = snapshot.select(filter).filter(is_visible).collect();
+        let visibility = request.visibility;
+        let is_shown = |&index: &usize| {
+            let row = &snapshot.rows()[index];
+            self.is_visible(&snapshot, row, visibility) && keep(&snapshot, row)
+        };
+        let mut rows: Vec<usize> = request.filter.select(&snapshot, &*self.callable).filter(is_shown).collect();
+        if let Some(sort) = request.sort {
+            sort.sort(&snapshot, &mut rows);
+        }
         let total = rows.len();
         let mut next = None;
-        if let Some(page) = page {
+        if let Some(page) = request.page {
             let Range { start, end } = page.of_length(total);
             next = (end < total).then_some((end, page.limit));
             rows.truncate(end);
             rows.drain(..start);
         }
-        Ok(ModelList { snapshot, filter, visibility, rows, total, next })
+        ModelList { snapshot, outputs, visibility, rows, total, next }
     }
 
     /// Returns the rows of a snapshot that serve Decisions requests under their own names. An alias without a target has
@@ -154,21 +163,15 @@ impl ListModels {
     }
 
     /// An alias is as callable as the model it leads to.
-    fn is_visible(&self, snapshot: &CatalogueSnapshot, row: &Model, visibility: Visibility) -> bool {
-        match (visibility, &row.alias_target) {
-            (Visibility::All, _) => true,
-            (Visibility::Callable, None) => self.callable.is_callable(row),
-            (Visibility::Callable, Some(_)) => {
-                snapshot.resolve(row.id.as_str()).is_some_and(|target| self.callable.is_callable(&target.model))
-            }
-        }
+    fn is_visible(&self, snapshot: &CatalogueSnapshot, row: &Arc<Model>, visibility: Visibility) -> bool {
+        visibility == Visibility::All || snapshot.concrete(row).is_some_and(|model| self.callable.is_callable(&model))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AliasTarget, CountModels, Model, Pricing};
+    use crate::model::{AliasTarget, DefaultModality, FilterParameter, Model, Pricing};
     use crate::money::Price;
     use crate::routing::{Endpoint, EndpointDirectory, Wire};
     use crate::testing::MemoryCatalogue;
@@ -195,8 +198,21 @@ mod tests {
         ListModels::new(catalogue(), Arc::new(EndpointDirectory::new(endpoints.to_vec())))
     }
 
+    fn request(
+        outputs: Option<&str>,
+        default: DefaultModality,
+        visibility: Visibility,
+        page: Option<Page>,
+    ) -> ModelListRequest {
+        let mut filter = ModelFilter::of(default);
+        if let Some(outputs) = outputs {
+            filter.set(FilterParameter::OutputModalities, outputs).unwrap();
+        }
+        ModelListRequest { filter, visibility, sort: None, page }
+    }
+
     fn list(filter: Option<&str>, default: DefaultModality, page: Option<Page>) -> ModelList {
-        listing().execute(filter, default, Visibility::All, page).unwrap()
+        listing().execute(&request(filter, default, Visibility::All, page))
     }
 
     #[test]
@@ -217,7 +233,7 @@ mod tests {
             list.rows.iter().map(|&index| list.snapshot.rows()[index].id.to_string()).collect()
         };
         let callable = |filter: Option<&str>, page: Option<Page>| {
-            listing.execute(filter, DefaultModality::Decisions, Visibility::Callable, page).unwrap()
+            listing.execute(&request(filter, DefaultModality::Decisions, Visibility::Callable, page))
         };
         // m-0 has an endpoint and answers no decisions.
         assert_eq!(ids(&callable(None, None)), ["acme/m-4", "acme/m-7", "~acme/called"]);
@@ -251,9 +267,6 @@ mod tests {
         let list = list(filter, default, None);
         assert_eq!(list.rows, expected);
         assert_eq!((list.total, list.next, list.is_whole()), (expected.len(), None, true));
-        if filter.is_some() || default == DefaultModality::Text {
-            assert_eq!(CountModels::new(catalogue()).execute(filter).unwrap(), list.total);
-        }
     }
 
     #[rstest]
@@ -286,8 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn list_rejects_unknown_modality() {
-        let error = listing().execute(Some("file"), DefaultModality::Text, Visibility::All, None).unwrap_err();
-        assert!(error.to_string().contains("Valid values are: text"), "{error}");
+    fn list_names_its_outputs_only_if_nothing_else_selects_or_orders_it() {
+        let plain = request(Some("text"), DefaultModality::Text, Visibility::All, None);
+        assert_eq!(listing().execute(&plain).outputs, Some(ModalityFilter::default()));
+        let mut further = plain.clone();
+        further.filter.set(FilterParameter::Context, "0").unwrap();
+        assert_eq!(listing().execute(&further).outputs, None);
+        let sorted = ModelListRequest { sort: Some(ModelSort::Newest), ..plain.clone() };
+        assert_eq!(listing().execute(&sorted).outputs, None);
+        assert_eq!(listing().execute_where(&plain, |_, _| true).outputs, None);
     }
 }

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
-use crate::money::Price;
 use crate::pricing::TokenPrices;
 use crate::question::{ProviderInput, Question};
 use crate::system::Randomness;
@@ -142,7 +141,9 @@ impl Selection<'_> {
         let max = wanted.max_price;
         if max.prompt.is_some() || max.completion.is_some() {
             keep(groups, funnel, "max_price", |candidate| {
-                within(candidate.prices.prompt, max.prompt) && within(candidate.prices.completion, max.completion)
+                let prices = candidate.prices;
+                max.prompt.is_none_or(|max| prices.prompt.is_within_per_million(max))
+                    && max.completion.is_none_or(|max| prices.completion.is_within_per_million(max))
             });
         }
         if wanted.require_parameters {
@@ -243,15 +244,6 @@ fn keep(groups: &mut [Group], funnel: &mut RoutingFunnel, step: &'static str, wa
         group.retain(&wanted);
     }
     funnel.push((step, count(groups)));
-}
-
-/// Compares a price per token with a bound per million tokens, exactly.
-fn within(price: Price, max_per_million: Option<Price>) -> bool {
-    let Some(max) = max_per_million else { return true };
-    match (price.times(1_000_000), max.times(1)) {
-        (Some(price), Some(max)) => price <= max,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -244,6 +244,10 @@ impl CallableModels for EndpointDirectory {
     fn is_callable(&self, model: &Model) -> bool {
         self.serves(model)
     }
+
+    fn is_served_by(&self, model: &Model, providers: &[String]) -> bool {
+        self.for_model(model).iter().any(|endpoint| providers.iter().any(|slug| slug == endpoint.provider.as_str()))
+    }
 }
 
 impl AnswerRules {

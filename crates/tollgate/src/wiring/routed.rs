@@ -14,7 +14,7 @@ use domain::decision::{
     NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::guardrail::{KnownNames, NoGuardrails};
-use domain::model::{Catalogue, FindCallableModel, ListModels};
+use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
 use domain::routing::{EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders, PauseDetector};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
@@ -57,6 +57,7 @@ impl RoutedParts {
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
             explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
+            count_models: Arc::new(CountModels::new(catalogue(), directory())),
             list_models: Arc::new(ListModels::new(catalogue(), directory())),
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), health(), clock())),

@@ -21,7 +21,7 @@ use domain::file::{
     StorageLimits,
 };
 use domain::guardrail::AssignKeysToGuardrail;
-use domain::model::{Catalogue, CountModels, GetModel};
+use domain::model::{Catalogue, GetModel};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
@@ -252,7 +252,6 @@ impl JournaledProcess<'_> {
             destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
-            count_models: Arc::new(CountModels::new(catalogue())),
             probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
             meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),

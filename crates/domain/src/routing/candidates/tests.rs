@@ -1,6 +1,7 @@
 use super::*;
 use crate::decision::{DecisionDraft, DecisionRequest};
 use crate::json::Json;
+use crate::money::Price;
 use crate::question::QuestionType;
 use crate::routing::{
     AttemptFailure, AttemptReport, DataPolicy, HealthPolicy, MaxPrice, Observation, Quantization, Wire,

@@ -1,6 +1,7 @@
 //! Properties of every choice.
 
 use super::*;
+use crate::money::Price;
 use crate::routing::SortBy;
 use proptest::prelude::*;
 
