@@ -168,8 +168,7 @@ pub(crate) fn sweep(folder: &OwnedFd, older_than: Duration) -> Result<u64, Store
         let entry = entry.map_err(unavailable)?;
         let Ok(name) = entry.file_name().to_str() else { continue };
         let Some(stat) = tree::stat_in(folder, name)? else { continue };
-        let (_, modified_at) = tree::size_and_time(&stat);
-        let age = std::time::SystemTime::from(modified_at).elapsed().unwrap_or_default();
+        let age = std::time::SystemTime::from(tree::modified_at(&stat)).elapsed().unwrap_or_default();
         if age < older_than {
             continue;
         }

@@ -1,7 +1,9 @@
 //! The blob store port over a folder.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,8 +102,7 @@ impl BlobStore for LocalBlobStore {
         self.blocking(move |store| {
             let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(None) };
             let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(None) };
-            let found = tree::stat_in(&folder, place.name)?.map(|stat| tree::size_and_time(&stat));
-            Ok(found.map(|(size_bytes, modified_at)| BlobMeta { key, size_bytes, modified_at }))
+            Ok(tree::stat_in(&folder, place.name)?.map(|stat| tree::meta(key, &stat)))
         })
         .await
     }
@@ -149,16 +150,19 @@ impl BlobStore for LocalBlobStore {
         Ok(size)
     }
 
-    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
+    async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError> {
         let key = key.clone();
-        let opened = self.blocking(move |store| {
+        self.blocking(move |store| {
             let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(None) };
-            let Some(file) = tree::open_file(&store.root.folder, &place)? else { return Ok(None) };
-            let size_bytes = file.metadata().map_err(unavailable)?.len();
-            Ok(Some((file, size_bytes)))
-        });
-        let open = |(file, size_bytes)| OpenBlob { size_bytes, source: Box::new(FileReader::new(file, size_bytes)) };
-        Ok(opened.await?.map(open))
+            let Some(mut file) = tree::open_file(&store.root.folder, &place)? else { return Ok(None) };
+            let metadata = file.metadata().map_err(unavailable)?;
+            let (size_bytes, links) = (metadata.len(), metadata.nlink());
+            let Range { start, end } = range.unwrap_or(0..size_bytes);
+            file.seek(SeekFrom::Start(start)).map_err(unavailable)?;
+            let source = Box::new(FileReader::new(file, end.saturating_sub(start)));
+            Ok(Some(OpenBlob { size_bytes, links, source }))
+        })
+        .await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
@@ -237,8 +241,7 @@ impl Listing<'_> {
                     self.walk(&inner, &key)?;
                 }
             } else if let Some(stat) = tree::stat_in(folder, &name)? {
-                let (size_bytes, modified_at) = tree::size_and_time(&stat);
-                self.found.push(BlobMeta { key: BlobKey::from_listing(key), size_bytes, modified_at });
+                self.found.push(tree::meta(BlobKey::from_listing(key), &stat));
             }
         }
         Ok(())
@@ -287,6 +290,9 @@ fn kind_of(folder: &OwnedFd, name: &str) -> Result<FileType, StoreError> {
     }
 }
 
+/// The bytes of an object that are read at once. A download that its client does not read keeps them in memory.
+const READ_BYTES: usize = 128 * 1024;
+
 /// An open file, read on the threads for blocking work.
 pub(crate) struct FileReader {
     /// `None` while a piece is read, and after an error.
@@ -310,9 +316,9 @@ impl ByteSource for FileReader {
         let Some(file) = self.file.take() else {
             return Err(StoreError::unavailable("the object could not be read before"));
         };
-        let wanted = self.remaining.min(BUFFER_BYTES as u64);
+        let wanted = self.remaining.min(READ_BYTES as u64);
         let read = tokio::task::spawn_blocking(move || {
-            let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(BUFFER_BYTES));
+            let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or(READ_BYTES));
             (&file).take(wanted).read_to_end(&mut piece).map(|_| (file, piece))
         });
         let (file, piece) = read.await.map_err(StoreError::unavailable)?.map_err(unavailable)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
+use domain::container::{BlobKey, BlobMeta};
 use domain::error::StoreError;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat};
@@ -160,13 +161,23 @@ pub(crate) fn open_file(root: &OwnedFd, place: &ObjectPath<'_>) -> Result<Option
     Ok(file.metadata().map_err(unavailable)?.is_file().then_some(file))
 }
 
-/// Size in bytes and time of the last change.
+/// Returns the time of the last write.
 #[allow(clippy::useless_conversion, reason = "the types of these members differ between systems")]
-pub(crate) fn size_and_time(stat: &Stat) -> (u64, DateTime<Utc>) {
+pub(crate) fn modified_at(stat: &Stat) -> DateTime<Utc> {
     let seconds = i64::try_from(stat.st_mtime).unwrap_or_default();
     let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-    (size, DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default())
+    DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default()
+}
+
+/// Returns the metadata of an object.
+#[allow(clippy::useless_conversion, reason = "the types of these members differ between systems")]
+pub(crate) fn meta(key: BlobKey, stat: &Stat) -> BlobMeta {
+    BlobMeta {
+        key,
+        size_bytes: u64::try_from(stat.st_size).unwrap_or_default(),
+        modified_at: modified_at(stat),
+        links: u64::try_from(stat.st_nlink).unwrap_or(u64::MAX),
+    }
 }
 
 /// The folder of the store: opened once, and compared with its path before and after each operation.

@@ -84,6 +84,8 @@ async fn copy_rejects_hard_link_in_sandbox() {
         let from = key(&format!("containers/w/c/{name}"));
         let outcome = store.copy(&from, &key("documents/w/to"), 6).await.unwrap();
         assert_eq!(outcome, CopyOutcome::SourceLinked { links: 2 }, "{name}");
+        assert_eq!(store.stat(&from).await.unwrap().unwrap().links, 2, "{name}");
+        assert_eq!(store.read(&from, None).await.unwrap().unwrap().links, 2, "{name}");
         assert_eq!(store.stat(&key("documents/w/to")).await.unwrap(), None);
         // A removed link leaves a file with one name, which is not in the sandbox anymore.
         std::fs::remove_file(link).unwrap();

@@ -47,7 +47,7 @@ impl Copy<'_> {
         if copy.meta.size != self.size_bytes {
             return Ok(CopyOutcome::SourceChanged);
         }
-        let mut copy = Examined::new(ObjectReader::new(copy));
+        let mut copy = Examined::new(ObjectReader::new(copy, self.size_bytes));
         while copy.next_piece().await?.is_some() {}
         Ok(CopyOutcome::Copied(copy.finish()))
     }
@@ -73,7 +73,7 @@ impl Copy<'_> {
             Err(error) if says_absent(&error) => return Ok(None),
             Err(error) => return Err(unavailable("read an object", &error)),
         };
-        let mut source = Examined::new(ObjectReader::new(source));
+        let mut source = Examined::new(ObjectReader::new(source, self.size_bytes));
         upload(self.store, self.to, &mut source).await?;
         Ok(Some(CopyOutcome::Copied(source.finish())))
     }

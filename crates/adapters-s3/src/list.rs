@@ -46,5 +46,5 @@ pub(crate) async fn list(
 /// Returns the metadata of an object of this store. Listings have fractions of a second, other answers have none.
 pub(crate) fn meta(names: &Names, object: &ObjectMeta) -> Option<BlobMeta> {
     let key = names.key(&object.location)?;
-    Some(BlobMeta { key, size_bytes: object.size, modified_at: object.last_modified.trunc_subsecs(0) })
+    Some(BlobMeta { key, size_bytes: object.size, modified_at: object.last_modified.trunc_subsecs(0), links: 1 })
 }

@@ -17,8 +17,9 @@ pub(crate) struct ObjectReader {
 }
 
 impl ObjectReader {
-    pub(crate) fn new(object: GetResult) -> Self {
-        Self { remaining: object.meta.size, stream: object.into_stream() }
+    /// Reads an object, or a range of it, that must have `length` bytes.
+    pub(crate) fn new(object: GetResult, length: u64) -> Self {
+        Self { remaining: length, stream: object.into_stream() }
     }
 
     /// Returns the next bytes, never an empty piece; `None` at the end.

@@ -1,5 +1,6 @@
 //! The blob store port over a bucket.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use domain::system::HealthProbe;
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStoreExt as _};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 
 use crate::copy::{Copy, MAX_SERVER_COPY_BYTES};
 use crate::failure::{self, BucketCheck, says_absent, unavailable};
@@ -125,12 +126,15 @@ impl BlobStore for S3BlobStore {
         upload(&self.store, &self.required_name(key)?, &mut source).await
     }
 
-    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
+    async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError> {
         let Some(name) = self.names.of(key) else { return Ok(None) };
-        match self.store.get(&name).await {
+        let options = GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
+        match self.store.get_opts(&name, options).await {
             Ok(object) => {
                 let size_bytes = object.meta.size;
-                Ok(Some(OpenBlob { size_bytes, source: Box::new(ObjectReader::new(object)) }))
+                let length = range.map_or(size_bytes, |range| range.end.saturating_sub(range.start));
+                let source = Box::new(ObjectReader::new(object, length));
+                Ok(Some(OpenBlob { size_bytes, links: 1, source }))
             }
             Err(error) if says_absent(&error) => self.confirm_absent(&name).await.map(|()| None),
             Err(error) => Err(unavailable("read an object", &error)),

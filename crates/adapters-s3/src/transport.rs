@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use http_client::{ConnectCause, Error, Http2, HttpClientSettings, Loss, Repeat, ResponseBody, before_deadline};
+use http_client::{ConnectCause, Error, Http2, HttpClientSettings, Loss, Repeat, before_deadline};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
@@ -95,19 +95,25 @@ impl HttpService for Transport {
         let sending = self.client.send_built(&target, None, Repeat::IfNotProcessed, build);
         let answer = before_deadline(limit, sending).await.ok_or_else(|| timed_out(limit))?;
         let answer = answer.map_err(|error| self.unanswered(&error))?;
-        let timer = Box::pin(sleep(self.timeout));
-        Ok(answer.map(|body| HttpResponseBody::new(LimitedBody { body, limit: self.timeout, timer })))
+        Ok(answer.map(|body| HttpResponseBody::new(LimitedBody::new(body, self.timeout))))
     }
 }
 
-/// A body whose pauses are limited.
-struct LimitedBody {
-    body: ResponseBody,
+/// A body whose pauses are limited. A reader that does not ask for the next piece is no pause of the service.
+struct LimitedBody<B> {
+    body: B,
     limit: Duration,
     timer: Pin<Box<Sleep>>,
+    is_waiting: bool,
 }
 
-impl Body for LimitedBody {
+impl<B> LimitedBody<B> {
+    fn new(body: B, limit: Duration) -> Self {
+        Self { body, limit, timer: Box::pin(sleep(limit)), is_waiting: false }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: StdError + 'static> + Unpin> Body for LimitedBody<B> {
     type Data = Bytes;
     type Error = HttpError;
 
@@ -117,8 +123,12 @@ impl Body for LimitedBody {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
-            this.timer.as_mut().reset(Instant::now() + this.limit);
+            this.is_waiting = false;
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| broken(&innermost(&error)))));
+        }
+        if !this.is_waiting {
+            this.timer.as_mut().reset(Instant::now() + this.limit);
+            this.is_waiting = true;
         }
         ready!(this.timer.as_mut().poll(cx));
         Poll::Ready(Some(Err(timed_out(this.limit))))
@@ -189,5 +199,26 @@ mod tests {
         let request = http::Request::get(settings.endpoint.as_str()).body(Vec::new().into()).unwrap();
         let error = Transport::new(&settings).unwrap().call(request).await.err().unwrap();
         assert!(error.to_string().contains("cannot connect: no connection within 30 ms"), "{error}");
+    }
+
+    /// A body whose every piece takes that long.
+    fn slow_body(piece: Duration) -> impl Body<Data = Bytes, Error = std::io::Error> + Unpin {
+        let pieces = futures_util::stream::unfold((), move |()| async move {
+            sleep(piece).await;
+            Some((Ok(Frame::data(Bytes::from_static(b"x"))), ()))
+        });
+        http_body_util::StreamBody::new(Box::pin(pieces))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_of_the_reader_is_no_pause_of_the_service() {
+        let limit = Duration::from_secs(10);
+        let mut body = LimitedBody::new(slow_body(Duration::from_secs(9)), limit);
+        for _ in 0..3 {
+            assert!(body.frame().await.unwrap().is_ok());
+            sleep(limit * 6).await;
+        }
+        let mut body = LimitedBody::new(slow_body(Duration::from_secs(11)), limit);
+        assert!(body.frame().await.unwrap().unwrap_err().to_string().contains("no answer within 10000 ms"));
     }
 }

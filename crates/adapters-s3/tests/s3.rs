@@ -170,7 +170,7 @@ async fn writer_that_replaces_the_source_during_a_copy_leaves_one_version() {
         let replacement = content(round);
         let (copied, ()) = tokio::join!(store.copy(&from, &to, 3 << 20), put(&store, "containers/w/c/a", &replacement));
         let CopyOutcome::Copied(copied) = copied.unwrap() else { continue };
-        let mut open = store.read(&to).await.unwrap().unwrap();
+        let mut open = store.read(&to, None).await.unwrap().unwrap();
         let mut kept = Vec::new();
         while let Some(piece) = open.source.next().await.unwrap() {
             kept.extend(piece);
@@ -200,7 +200,7 @@ async fn failures(store: &S3BlobStore) -> Vec<String> {
         store.stat(&a).await.err(),
         store.copy(&a, &key("documents/w/b"), 1).await.err(),
         store.put(&a, source).await.err(),
-        store.read(&a).await.err(),
+        store.read(&a, None).await.err(),
         store.delete(&a).await.err(),
         store.list("documents/", None, 1).await.err(),
         store.probe().await.err(),
@@ -296,7 +296,7 @@ async fn object_that_is_listed_is_never_absent() {
     };
     let found = async {
         let stat = store.stat(&key("documents/w/a")).await;
-        (stat, store.read(&key("documents/w/a")).await.map(|found| found.is_some()))
+        (stat, store.read(&key("documents/w/a"), None).await.map(|found| found.is_some()))
     };
     tokio::select! {
         () = serve => {}

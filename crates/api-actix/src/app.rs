@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, files, get_generation, get_model, get_own_key,
-    guardrails, health, list_model_endpoints, list_models, list_providers, promote_container_file, retrieve_model,
-    rotate_api_key, submit_decision,
+    assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
+    get_own_key, guardrails, health, list_model_endpoints, list_models, list_providers, promote_container_file,
+    retrieve_model, rotate_api_key, submit_decision,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -31,10 +31,15 @@ pub(crate) const ROUTES: &[Route] = &[
     get_generation::ROUTE,
     get_own_key::ROUTE,
     rotate_api_key::ROUTE,
+    container_files::read::LIST,
+    container_files::read::GET,
+    container_files::delete::ROUTE,
+    container_files::content::ROUTE,
     promote_container_file::ROUTE,
     files::read::LIST,
     files::read::GET,
     files::delete::ROUTE,
+    files::content::ROUTE,
     guardrails::read::LIST,
     guardrails::change::CREATE,
     guardrails::read::GET,

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
-use domain::file::{DeleteDocument, PromoteContainerFile, ReadDocuments};
+use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::ManageDestinations;
@@ -23,6 +23,8 @@ pub struct Services {
     pub authenticate: Arc<Authenticate>,
     /// Operation 1.
     pub promote: Arc<PromoteContainerFile>,
+    /// Reads and deletes container files.
+    pub container_files: ManageContainerFiles,
     /// Reads documents.
     pub read_documents: ReadDocuments,
     /// Deletes documents.

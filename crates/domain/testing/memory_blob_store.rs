@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl MemoryBlobStore {
 }
 
 fn meta((key, (bytes, modified_at)): (&BlobKey, &Object)) -> BlobMeta {
-    BlobMeta { key: key.clone(), size_bytes: bytes.len() as u64, modified_at: *modified_at }
+    BlobMeta { key: key.clone(), size_bytes: bytes.len() as u64, modified_at: *modified_at, links: 1 }
 }
 
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
@@ -80,12 +81,15 @@ impl BlobStore for MemoryBlobStore {
         Ok(size)
     }
 
-    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError> {
-        let open = |bytes: Arc<[u8]>| OpenBlob {
-            size_bytes: bytes.len() as u64,
-            source: MemoryByteSource::new(bytes.chunks(64 * 1024).map(<[u8]>::to_vec)).boxed(),
-        };
-        Ok(self.content(key).map(open))
+    async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError> {
+        let Some(bytes) = self.content(key) else { return Ok(None) };
+        let size_bytes = bytes.len() as u64;
+        let Range { start, end } = range.unwrap_or(0..size_bytes);
+        let index = |at| usize::try_from(at).map_err(StoreError::unavailable);
+        let read = bytes.get(index(start)?..index(end)?);
+        let read = read.ok_or_else(|| StoreError::unavailable("the range ends behind the end of the object"))?;
+        let source = MemoryByteSource::new(read.chunks(64 * 1024).map(<[u8]>::to_vec)).boxed();
+        Ok(Some(OpenBlob { size_bytes, links: 1, source }))
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {

@@ -10,6 +10,7 @@ use test_object_store::{ACCESS_KEY_ID, BUCKET, ObjectStore, SECRET_ACCESS_KEY};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Call, Instance, files_below, promotion};
 
+use crate::downloads::download;
 use crate::gateway::{TestGateway, body};
 use crate::promote::file_id;
 use crate::stores::unavailable;
@@ -66,6 +67,11 @@ async fn container_files_and_documents_are_objects_of_the_bucket() -> Result<()>
     ensure!(got.status.success() && got.stdout == CONTENT, "{got:?}");
     let listed = gateway.instance.json(&["container", "list", "sess_a"]).await?;
     ensure!(listed.to_string().contains("plots/a b+c%2F é.csv"), "{listed}");
+    let content = format!("/files/{document}/content");
+    let whole = download(&gateway, &content, &[]).await?;
+    ensure!(whole.status == 200 && whole.body == CONTENT, "{}: {}", whole.status, whole.text());
+    let part = download(&gateway, &content, &[("range", "bytes=5-9")]).await?;
+    ensure!(part.status == 206 && part.body == CONTENT[5..10], "{}: {}", part.status, part.text());
     gateway.instance.json(&["container", "rm", "sess_a", path]).await?;
     gateway.server.promote(&gateway.inference.secret, "sess_a", &file_id(path)).await?.envelope(404)?;
     let got = gateway.instance.run(&["document", "get", &document]).await?;

@@ -1,6 +1,7 @@
 //! The endpoints, a file for one or for a few of a kind: route, description, handler, error mapping, view and tests.
 
 pub(crate) mod assign_keys_to_guardrail;
+pub(crate) mod container_files;
 pub(crate) mod count_models;
 pub(crate) mod destinations;
 pub(crate) mod docs;

@@ -10,10 +10,11 @@ use domain::usage::RejectionReason;
 use futures_util::future::{Either, join, select};
 use tokio_util::sync::CancellationToken;
 
+use crate::endpoints::container_files;
 use crate::endpoints::files::shapes::{Shape, file_schema};
 use crate::endpoints::prelude::*;
 use crate::http::detach::box_in_place;
-use crate::http::operation::{FILE_ID, example_path, header};
+use crate::http::operation::header;
 
 pub(crate) const ROUTE: Route = Route::any_key(
     Method::Post,
@@ -30,12 +31,8 @@ fn describe() -> Operation {
              Counts against the workspace's storage quota. The shape of the answer follows the headers \
              `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
         )
-        .parameter(example_path(
-            "container_id",
-            "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
-            "sess_demo",
-        ))
-        .parameter(example_path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path", FILE_ID))
+        .parameter(container_files::container_parameter())
+        .parameter(container_files::file_parameter())
         .parameter(header(
             "Idempotency-Key",
             "A retry with the same key within 24 hours returns the first document.",
@@ -83,9 +80,7 @@ impl From<PromoteError> for ApiError {
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let key = caller.inference()?.clone();
     let headers = call.request.headers();
-    let [container_id, file_id, _] = call.parameters;
-    let container_id = text_of(container_id, "container_id")?;
-    let file_id = text_of(file_id, "file_id")?;
+    let (container_id, file_id) = (container_files::container_id(call)?, container_files::file_id(call)?);
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
     let (stopping, disconnected) = (call.gateway.stopping.clone(), CancellationToken::new());
@@ -107,12 +102,6 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     // A started copy is finished or undone, even if the client disconnects; only a stop abandons it then.
     let document = call.run_detachable(work, disconnected).await?;
     Ok(Shape::of(call).file(&document))
-}
-
-fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
-    parameters::segment(segment)
-        .map(std::borrow::Cow::into_owned)
-        .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

@@ -84,8 +84,11 @@ pub(crate) async fn serve(
 }
 
 /// Leaves the permit with the response, for the connection that writes it. An answer that the connection copies ends
-/// its permit here.
+/// its permit here, and so does one that holds its own memory until it is written, such as a download.
 fn hold_until_written(response: &mut HttpResponse, permit: InFlightPermit) {
+    if response.extensions().contains::<UntilWritten>() {
+        return;
+    }
     let bytes = match response.body().size() {
         BodySize::None => 0,
         BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),

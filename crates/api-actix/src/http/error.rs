@@ -5,7 +5,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ACCEPT_ENCODING, ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use domain::api_key::{AuthenticateError, WrongKeyKind};
 use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
@@ -133,6 +135,12 @@ impl ApiError {
             Cow::Owned(format!("Content-Encoding is not supported; send the body as it is, or in one of {accepted}"));
         Self::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
             .header(ACCEPT_ENCODING, HeaderValue::from_static(accepted))
+    }
+
+    /// Creates a 416 for a range that begins behind the end of `size` bytes.
+    pub(crate) fn range_not_satisfiable(size: u64) -> Self {
+        let message = Cow::Owned(format!("Range begins behind the end of the file, which has {size} bytes"));
+        Self::with_status(StatusCode::RANGE_NOT_SATISFIABLE, message).header(CONTENT_RANGE, format!("bytes */{size}"))
     }
 
     /// Creates the error of a request head that cannot be read.

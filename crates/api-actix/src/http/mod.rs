@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod call;
 pub(crate) mod client;
 pub(crate) mod detach;
+pub(crate) mod download;
 pub(crate) mod edge;
 pub(crate) mod encoding;
 pub(crate) mod envelope;

@@ -148,11 +148,16 @@ fn content(schema: &str, examples: impl IntoIterator<Item = (&'static str, Examp
 
 fn error_response(status: u16) -> Response {
     let builder = ResponseBuilder::new().description(status_description(status));
-    if status == 304 { builder.build() } else { builder.content(JSON, content("ErrorEnvelope", [])).build() }
+    if matches!(status, 206 | 304) {
+        builder.build()
+    } else {
+        builder.content(JSON, content("ErrorEnvelope", [])).build()
+    }
 }
 
 pub(crate) fn status_description(status: u16) -> &'static str {
     match status {
+        206 => "The bytes of the range",
         304 => "The client's copy is current",
         400 => "Invalid parameters or malformed input",
         401 => "Authentication required or credentials invalid",
@@ -163,6 +168,7 @@ pub(crate) fn status_description(status: u16) -> &'static str {
         409 => "Concurrent change or conflicting state",
         413 => "Payload too large",
         415 => "Unsupported Content-Encoding",
+        416 => "The range begins behind the end of the file",
         422 => "Invalid request",
         429 => "Rate limit exceeded",
         502 => "Provider failure",
@@ -233,7 +239,7 @@ pub(crate) mod tags {
     pub(crate) fn all() -> Vec<Tag> {
         [
             (DECISIONS, "Ask a model typed questions about a state."),
-            (FILES, "Copy files of a container into the workspace's documents, and read these."),
+            (FILES, "Read files of containers, and copy them into the workspace's documents."),
             (GUARDRAILS, "Create rules for requests and assign keys to them. They need a management key."),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),

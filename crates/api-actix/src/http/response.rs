@@ -57,7 +57,7 @@ impl Deleted {
 }
 
 /// Responses need a key, so shared caches must not store them, and clients must revalidate each time.
-const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
+pub(crate) const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A response body with its entity tag, ready to be sent any number of times.
@@ -91,23 +91,29 @@ impl TaggedBody {
 
     /// Returns 200 with the body, or 304 if the client has it.
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
-        let known = is_known(request.headers(), self.etag.as_bytes());
-        let mut response = if known {
-            HttpResponse::with_body(StatusCode::NOT_MODIFIED, actix_web::body::None::new()).map_into_boxed_body()
-        } else {
-            let mut response = HttpResponse::with_body(StatusCode::OK, self.body.clone()).map_into_boxed_body();
-            response.headers_mut().insert(CONTENT_TYPE, JSON);
-            response
-        };
+        if is_known(request.headers(), self.etag.as_bytes()) {
+            return not_modified(self.etag.clone());
+        }
+        let mut response = HttpResponse::with_body(StatusCode::OK, self.body.clone()).map_into_boxed_body();
         let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ETAG, self.etag.clone());
         headers.insert(CACHE_CONTROL, CACHE_POLICY);
         response
     }
 }
 
+/// Creates the response to a client that has the content with this tag.
+pub(crate) fn not_modified(etag: HeaderValue) -> HttpResponse {
+    let response = HttpResponse::with_body(StatusCode::NOT_MODIFIED, actix_web::body::None::new());
+    let mut response = response.map_into_boxed_body();
+    response.headers_mut().insert(ETAG, etag);
+    response.headers_mut().insert(CACHE_CONTROL, CACHE_POLICY);
+    response
+}
+
 /// Returns true if an entry of any `If-None-Match` list is `*` or the tag, weak or strong.
-fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
+pub(crate) fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
     headers.get_all(IF_NONE_MATCH).any(|list| {
         list.as_bytes()
             .split(|&byte| byte == b',')

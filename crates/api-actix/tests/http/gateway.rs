@@ -21,8 +21,8 @@ use domain::decision::{
 };
 use domain::error::StoreError;
 use domain::file::{
-    DeleteDocument, DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments, RunningPromotions,
-    StorageLimits,
+    DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
+    ReadDocuments, RunningPromotions, StorageLimits,
 };
 use domain::guardrail::{
     AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
@@ -233,7 +233,8 @@ impl Setup {
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
-            read_documents: ReadDocuments::new(self.store.documents()),
+            container_files: ManageContainerFiles::new(Arc::clone(&blobs)),
+            read_documents: ReadDocuments::new(self.store.documents(), Arc::clone(&blobs)),
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),
             destinations,

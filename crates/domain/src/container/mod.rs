@@ -2,6 +2,8 @@
 
 mod model;
 mod ports;
+mod verified_source;
 
 pub use model::*;
 pub use ports::*;
+pub use verified_source::*;

@@ -1,5 +1,6 @@
 //! The blob store.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +18,8 @@ pub struct BlobMeta {
     pub size_bytes: u64,
     /// The time of the last write.
     pub modified_at: DateTime<Utc>,
+    /// The number of hard links. More than one is a file that may lie outside of the sandbox, too.
+    pub links: u64,
 }
 
 /// The outcome of a copy without a failure of the store.
@@ -59,9 +62,11 @@ pub trait ByteSource: Send {
 
 /// An object that is open for reading.
 pub struct OpenBlob {
-    /// Its size in bytes.
+    /// The size of the whole object in bytes.
     pub size_bytes: u64,
-    /// Its bytes. A source that ends before `size_bytes` fails.
+    /// The number of hard links of the opened file; see [`BlobMeta::links`].
+    pub links: u64,
+    /// The bytes that were asked for. A source that ends earlier fails.
     pub source: Box<dyn ByteSource>,
 }
 
@@ -76,6 +81,8 @@ pub struct OpenBlob {
 ///   copied for the same reason.
 /// - A copy is one version of its source: a source that changes during the copy MUST NOT be copied.
 /// - An object MUST NOT be reported as written if it cannot be found under the configured root any more.
+/// - An object that is open stays readable while it is deleted or replaced, as far as the technology allows; it MUST NOT
+///   turn into another one. A reader MUST NOT use a thread between two pieces, nor limit the time that its caller takes.
 /// - Names are literal bytes: `a%2Fb`, `a#1` and `a b` are three objects.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
@@ -90,8 +97,9 @@ pub trait BlobStore: Send + Sync {
     /// Writes an object from a source and replaces an existing one; returns its size.
     async fn put(&self, key: &BlobKey, source: Box<dyn ByteSource>) -> Result<u64, StoreError>;
 
-    /// Opens an object for reading. `None` where it does not exist.
-    async fn read(&self, key: &BlobKey) -> Result<Option<OpenBlob>, StoreError>;
+    /// Opens an object for reading: all of it, or a range with at least one byte. `None` where it does not exist. A range
+    /// that ends behind the end of the object fails, here or while it is read.
+    async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError>;
 
     /// Deletes an object. Succeeds if it does not exist.
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError>;

@@ -13,6 +13,11 @@ pub struct InvalidIdempotencyKey;
 #[error("cursor must be the cursor of a page of the same list")]
 pub struct InvalidCursor;
 
+/// A text that is not the position in a list of container files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("after must be the last_id of a page: cfile_ and the unpadded base64url form of a path")]
+pub struct InvalidPosition;
+
 /// The error of promoting a container file. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum PromoteError {

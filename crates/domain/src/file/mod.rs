@@ -2,6 +2,7 @@
 
 mod delete_document;
 mod errors;
+mod manage_container_files;
 mod model;
 mod ports;
 mod promote_container_file;
@@ -11,6 +12,7 @@ mod sweep_documents;
 
 pub use delete_document::*;
 pub use errors::*;
+pub use manage_container_files::*;
 pub use model::*;
 pub use ports::*;
 pub use promote_container_file::*;

@@ -1,17 +1,21 @@
 //! Reads the documents of a workspace.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::{Document, DocumentRepository, InvalidCursor};
+use crate::api_key::InferenceKey;
+use crate::container::{BlobKey, BlobStore, ByteSource, VerifiedSource};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
 
 /// Reads documents of one workspace.
 pub struct ReadDocuments {
     documents: Arc<dyn DocumentRepository>,
+    blobs: Arc<dyn BlobStore>,
 }
 
 /// A page of a workspace's documents.
@@ -38,8 +42,8 @@ const MAX_CURSOR_BYTES: usize = 256;
 
 impl ReadDocuments {
     /// Wires the ports.
-    pub fn new(documents: Arc<dyn DocumentRepository>) -> Self {
-        Self { documents }
+    pub fn new(documents: Arc<dyn DocumentRepository>, blobs: Arc<dyn BlobStore>) -> Self {
+        Self { documents, blobs }
     }
 
     /// Returns the document that the cursor of a list of this workspace names.
@@ -85,6 +89,36 @@ impl ReadDocuments {
             Err(_) => Ok(None),
         }
     }
+
+    /// Opens a document for reading: all of it, or a range of it with at least one byte. `None` where it was deleted
+    /// meanwhile. The bytes of a whole document are checked as they are read; see [`VerifiedSource`].
+    ///
+    /// # Errors
+    /// A store failed, or the bytes are missing or have another size.
+    pub async fn open(
+        &self,
+        caller: &InferenceKey,
+        document: &Document,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<Box<dyn ByteSource>>, StoreError> {
+        let Document { id, size_bytes, sha256, .. } = document;
+        // The content belongs to the key's workspace, wherever the record was read.
+        let workspace_id = caller.workspace_id();
+        let is_whole = range.as_ref().is_none_or(|range| *range == (0..*size_bytes));
+        let Some(blob) = self.blobs.read(&BlobKey::document(workspace_id, id), range).await? else {
+            return match self.documents.find(workspace_id, id).await? {
+                None => Ok(None),
+                Some(_) => Err(StoreError::Corrupt(format!("the bytes of {id} are missing from the blob store"))),
+            };
+        };
+        if blob.size_bytes != *size_bytes {
+            let found = blob.size_bytes;
+            return Err(StoreError::Corrupt(format!(
+                "{id} has {found} bytes in the blob store instead of {size_bytes}"
+            )));
+        }
+        Ok(Some(if is_whole { Box::new(VerifiedSource::new(blob.source, *size_bytes, sha256)) } else { blob.source }))
+    }
 }
 
 #[cfg(test)]
@@ -92,7 +126,17 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+    use crate::container::{MockBlobStore, OpenBlob};
     use crate::file::MockDocumentRepository;
+    use crate::testing::MemoryByteSource;
+
+    fn caller() -> InferenceKey {
+        InferenceKey::for_tests(crate::ids::ApiKeyId::from_uuid(uuid::Uuid::nil()), workspace(1))
+    }
+
+    fn reader(documents: MockDocumentRepository, blobs: MockBlobStore) -> ReadDocuments {
+        ReadDocuments::new(Arc::new(documents), Arc::new(blobs))
+    }
 
     fn workspace(number: u128) -> WorkspaceId {
         WorkspaceId::from_uuid(uuid::Uuid::from_u128(number))
@@ -116,7 +160,7 @@ mod tests {
             assert_eq!((owner, after), (Some(workspace(1)), None));
             Ok((0..stored).take(usize::try_from(most).unwrap()).map(document).collect())
         });
-        ReadDocuments::new(Arc::new(documents)).list(workspace(1), None, limit).await.unwrap()
+        reader(documents, MockBlobStore::new()).list(workspace(1), None, limit).await.unwrap()
     }
 
     #[tokio::test]
@@ -143,13 +187,62 @@ mod tests {
 
     #[tokio::test]
     async fn get_asks_the_store_for_well_formed_ids_only() {
-        let reader = ReadDocuments::new(Arc::new(MockDocumentRepository::new()));
+        let reader = reader(MockDocumentRepository::new(), MockBlobStore::new());
         for id in ["", "tgfile_", "tgfile_a/b", "tgfile_é", "../x", "or_file_1", "tgfile_a b"] {
             assert_eq!(reader.get(workspace(1), id).await.unwrap(), None, "{id}");
         }
         let mut documents = MockDocumentRepository::new();
         documents.expect_find().withf(|owner, _| *owner == workspace(1)).return_once(|_, _| Ok(Some(document(7))));
-        let reader = ReadDocuments::new(Arc::new(documents));
+        let reader = self::reader(documents, MockBlobStore::new());
         assert_eq!(reader.get(workspace(1), document(7).id.as_str()).await.unwrap(), Some(document(7)));
+    }
+
+    const SHA256_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn abc() -> Document {
+        Document { size_bytes: 3, sha256: SHA256_OF_ABC.to_owned(), ..document(1) }
+    }
+
+    fn blob(content: &'static str) -> OpenBlob {
+        OpenBlob { size_bytes: content.len() as u64, links: 1, source: MemoryByteSource::new([content]).boxed() }
+    }
+
+    /// Opens the document of the bytes `abc` where the store has `found`.
+    async fn open(
+        found: Option<OpenBlob>,
+        range: Option<Range<u64>>,
+        is_deleted: bool,
+    ) -> Result<Option<Box<dyn ByteSource>>, StoreError> {
+        let (mut documents, mut blobs) = (MockDocumentRepository::new(), MockBlobStore::new());
+        let (owner, expected) = (caller().workspace_id(), range.clone());
+        blobs
+            .expect_read()
+            .withf(move |key, range| *key == BlobKey::document(owner, &document(1).id) && *range == expected)
+            .return_once(|_, _| Ok(found));
+        documents.expect_find().returning(move |_, _| Ok((!is_deleted).then(abc)));
+        reader(documents, blobs).open(&caller(), &abc(), range).await
+    }
+
+    #[tokio::test]
+    async fn open_checks_whole_documents() {
+        for (content, range, is_right) in [
+            ("abc", None, true),
+            ("abd", None, false),
+            ("abd", Some(0..3), false),
+            ("abd", Some(0..1), true),
+            ("abd", Some(1..3), true),
+        ] {
+            let mut source = open(Some(blob(content)), range.clone(), false).await.unwrap().unwrap();
+            assert_eq!(source.next().await.is_ok(), is_right, "{content} {range:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn open_tells_deleted_documents_from_damaged_ones() {
+        assert!(open(None, None, true).await.unwrap().is_none());
+        for found in [None, Some(blob("ab")), Some(blob("abcd")), Some(blob(""))] {
+            let opened = open(found, None, false).await;
+            assert!(matches!(opened, Err(StoreError::Corrupt(_))));
+        }
     }
 }

@@ -144,6 +144,7 @@ mod tests {
             key: key(number),
             size_bytes: 1,
             modified_at: now - age,
+            links: 1,
         });
         blobs
             .expect_list()

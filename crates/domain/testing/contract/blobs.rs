@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::super::memory_blob_store::sha256_hex;
 use super::super::{MemoryByteSource, join_all};
 use super::Blobs;
-use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome};
+use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob};
 use crate::error::StoreError;
 
 suite! {
@@ -28,6 +28,9 @@ suite! {
         concurrent_puts_leave_one_complete_object,
         sweep_keeps_objects,
         read_returns_the_whole_object,
+        read_returns_a_range,
+        read_fails_behind_the_end,
+        open_object_survives_its_deletion_and_replacement,
         read_returns_none_for_what_is_no_object,
     }
 }
@@ -256,13 +259,18 @@ async fn sweep_keeps_objects(blobs: &Blobs) {
 
 /// Reads an object to its end.
 async fn read(blobs: &Blobs, name: &str) -> Option<(u64, Vec<u8>)> {
-    let mut open = blobs.store.read(&key(name)).await.unwrap()?;
+    let open = blobs.store.read(&key(name), None).await.unwrap()?;
+    assert_eq!(open.links, 1);
+    Some((open.size_bytes, rest_of(open).await.unwrap()))
+}
+
+async fn rest_of(mut open: OpenBlob) -> Result<Vec<u8>, StoreError> {
     let mut content = Vec::new();
-    while let Some(piece) = open.source.next().await.unwrap() {
+    while let Some(piece) = open.source.next().await? {
         assert!(!piece.is_empty());
         content.extend(piece);
     }
-    Some((open.size_bytes, content))
+    Ok(content)
 }
 
 async fn read_returns_the_whole_object(blobs: &Blobs) {
@@ -276,5 +284,43 @@ async fn read_returns_none_for_what_is_no_object(blobs: &Blobs) {
     put(blobs, "documents/w/folder/file", b"x").await;
     for name in ["documents/w/absent", "documents/w/folder", "documents/../documents/w/folder/file", ""] {
         assert!(read(blobs, name).await.is_none(), "{name}");
+    }
+}
+
+async fn read_returns_a_range(blobs: &Blobs) {
+    let content = large();
+    let size = content.len() as u64;
+    put(blobs, "documents/w/a", &content).await;
+    for range in [0..1, 0..size, 1..size, size - 1..size, 5..300_001, 262_144..262_145] {
+        let open = blobs.store.read(&key("documents/w/a"), Some(range.clone())).await.unwrap().unwrap();
+        assert_eq!(open.size_bytes, size, "of the whole object");
+        let (start, end) = (usize::try_from(range.start).unwrap(), usize::try_from(range.end).unwrap());
+        assert!(rest_of(open).await.unwrap() == content[start..end], "{range:?}");
+    }
+    assert!(blobs.store.read(&key("documents/w/absent"), Some(0..1)).await.unwrap().is_none());
+}
+
+async fn read_fails_behind_the_end(blobs: &Blobs) {
+    put(blobs, "documents/w/a", b"abc").await;
+    for range in [0..4, 2..9, 3..4, 7..9] {
+        let read = async {
+            let open = blobs.store.read(&key("documents/w/a"), Some(range.clone())).await?;
+            rest_of(open.unwrap()).await
+        };
+        let read = read.await;
+        assert!(matches!(read, Err(StoreError::Unavailable(_))), "{range:?}: {read:?}");
+    }
+}
+
+async fn open_object_survives_its_deletion_and_replacement(blobs: &Blobs) {
+    for name in ["documents/w/deleted", "documents/w/replaced"] {
+        put(blobs, name, b"first version").await;
+        let open = blobs.store.read(&key(name), None).await.unwrap().unwrap();
+        if name.ends_with("deleted") {
+            blobs.store.delete(&key(name)).await.unwrap();
+        } else {
+            put(blobs, name, b"another one!!").await;
+        }
+        assert_eq!(rest_of(open).await.unwrap(), b"first version", "{name}");
     }
 }

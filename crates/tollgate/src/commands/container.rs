@@ -10,16 +10,14 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
-use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath, OpenBlob};
+use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath, OpenBlob, VerifiedSource};
 use domain::error::StoreError;
 use domain::file::DeleteDocument;
 use domain::ids::DocumentId;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
 use super::Context;
-use super::backup::hex;
 use crate::cli::{ContainerCommand, DocumentCommand};
 use crate::output::table;
 use crate::view::{ContainerFileView, DocumentView, List};
@@ -33,7 +31,7 @@ pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result
         }
         ContainerCommand::Get { container, path, output, workspace } => {
             let file = ContainerFile::find(context, &container, &path, workspace.as_deref()).await?;
-            let object = file.stores.blobs.read(&file.key).await?.with_context(|| file.not_found())?;
+            let object = file.stores.blobs.read(&file.key, None).await?.with_context(|| file.not_found())?;
             download(context, object, output.as_deref()).await
         }
         ContainerCommand::Rm { container, path, workspace } => {
@@ -210,9 +208,10 @@ async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Opti
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
     let document = stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
-    let object = stores.blobs.read(&BlobKey::document(workspace, &id)).await?;
+    let object = stores.blobs.read(&BlobKey::document(workspace, &id), None).await?;
     let object = object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?;
-    download(context, verified(object, document.sha256), output).await
+    let source = Box::new(VerifiedSource::new(object.source, document.size_bytes, &document.sha256));
+    download(context, OpenBlob { source, ..object }, output).await
 }
 
 async fn remove_document(context: &Context, id: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -280,33 +279,6 @@ async fn copy(mut object: OpenBlob, target: &mut dyn Write) -> anyhow::Result<()
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Makes reading an object fail at its end if its bytes do not have this SHA-256, in lower-case hex.
-pub fn verified(object: OpenBlob, sha256: String) -> OpenBlob {
-    let source = VerifiedSource { source: object.source, hash: Sha256::new(), expected: sha256 };
-    OpenBlob { source: Box::new(source), ..object }
-}
-
-struct VerifiedSource {
-    source: Box<dyn ByteSource>,
-    hash: Sha256,
-    expected: String,
-}
-
-#[async_trait]
-impl ByteSource for VerifiedSource {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        let piece = self.source.next().await?;
-        match &piece {
-            Some(piece) => self.hash.update(piece),
-            None if hex(self.hash.clone()) != self.expected => {
-                return Err(StoreError::Corrupt("the bytes have another SHA-256 than the document".to_owned()));
-            }
-            None => {}
-        }
-        Ok(piece)
-    }
 }
 
 #[cfg(test)]

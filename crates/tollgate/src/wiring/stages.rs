@@ -17,8 +17,8 @@ use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
 use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
 use domain::file::{
-    DeleteDocument, DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments, RunningPromotions,
-    StorageLimits,
+    DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
+    ReadDocuments, RunningPromotions, StorageLimits,
 };
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
@@ -246,7 +246,8 @@ impl JournaledProcess<'_> {
             rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),
-            read_documents: ReadDocuments::new(Arc::clone(&stores.documents)),
+            container_files: ManageContainerFiles::new(Arc::clone(&stores.blobs) as _),
+            read_documents: ReadDocuments::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             routed: reloader.services(),
             destinations: broadcast::manage_destinations(config, stores)?,

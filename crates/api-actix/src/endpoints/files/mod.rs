@@ -1,5 +1,6 @@
 //! `…/files`: the documents of a workspace.
 
+pub(crate) mod content;
 pub(crate) mod delete;
 pub(crate) mod read;
 pub(crate) mod shapes;

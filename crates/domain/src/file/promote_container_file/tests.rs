@@ -29,7 +29,7 @@ fn away() -> StoreError {
 
 #[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
 fn found(size_bytes: u64) -> Option<BlobMeta> {
-    Some(BlobMeta { key: source(), size_bytes, modified_at: FixedClock::default().now() })
+    Some(BlobMeta { key: source(), size_bytes, modified_at: FixedClock::default().now(), links: 1 })
 }
 
 fn copied() -> CopyOutcome {

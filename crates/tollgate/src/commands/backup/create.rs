@@ -99,7 +99,7 @@ async fn add_documents(
         }
         for document in &page.documents {
             let key = BlobKey::document(document.workspace_id, &document.id);
-            let problem = if let Some(mut open) = stores.blobs.read(&key).await? {
+            let problem = if let Some(mut open) = stores.blobs.read(&key, None).await? {
                 let hash = writer.add(key.as_str(), open.size_bytes, &mut *open.source).await?;
                 count += 1;
                 (hash != document.sha256).then_some("its bytes have another SHA-256 than at its promotion")

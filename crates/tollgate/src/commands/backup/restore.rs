@@ -143,7 +143,7 @@ async fn unpack(file: &Path, blobs: &dyn Blobs, staged: &StagedDatabase) -> anyh
 /// # Errors
 /// An object with other content exists: it may be the good one, so it is not replaced.
 async fn put(blobs: &dyn Blobs, key: &BlobKey, mut content: EntryContent) -> anyhow::Result<String> {
-    let Some(mut existing) = blobs.read(key).await? else {
+    let Some(mut existing) = blobs.read(key, None).await? else {
         blobs.put(key, Box::new(content.clone())).await?;
         return Ok(content.sha256().await);
     };

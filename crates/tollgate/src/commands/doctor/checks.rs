@@ -145,7 +145,7 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let key = BlobKey::container_file(nobody, &"tollgate-doctor".parse()?, &"probe".parse()?);
         let name = context.config.blobs.name();
         stores.blobs.put(&key, Box::new(OneByte(Some(b'.')))).await.with_context(|| format!("cannot write {name}"))?;
-        let object = stores.blobs.read(&key).await.with_context(|| format!("cannot read {name}"))?;
+        let object = stores.blobs.read(&key, None).await.with_context(|| format!("cannot read {name}"))?;
         // Of two commands at once, one may delete the object of the other.
         let size_bytes = object.map_or(1, |object| object.size_bytes);
         ensure!(size_bytes == 1, "{name} returned another object than the written one");

@@ -1,0 +1,45 @@
+//! Downloads container files.
+
+use actix_web::http::Method as HttpMethod;
+use serde_json::json;
+use utoipa::openapi::schema::Type;
+
+use super::{container_parameter, file, file_parameter};
+use crate::endpoints::prelude::*;
+use crate::http::download::{self, OCTET_STREAM};
+
+/// `GET …/files/{file_id}/content`: the bytes of a container file.
+pub(crate) const ROUTE: Route = Route::any_key(
+    Method::Get,
+    "/containers/{container_id}/files/{file_id}/content",
+    |call, caller, _| Box::pin(handle(call, caller)),
+    tags::FILES,
+    describe,
+);
+
+fn describe() -> Operation {
+    Operation::new("downloadContainerFile", "Download a container file")
+        .description(
+            "The bytes of the file. A file that is written meanwhile may be a mixture of its versions; promote it for \
+             one version. A body that is shorter than `Content-Length` is incomplete.",
+        )
+        .parameter(container_parameter())
+        .parameter(file_parameter())
+        .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
+        .add_errors(&[400, 404])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let key = caller.inference()?;
+    let (container, path) = file(call)?;
+    let files = &call.gateway.services.container_files;
+    let found = if call.request.method() == HttpMethod::HEAD {
+        let found = files.get(key, &container, &path).await.map_err(ApiError::store)?;
+        found.map(|file| (file.size_bytes, None))
+    } else {
+        let found = files.open(key, &container, &path).await.map_err(ApiError::store)?;
+        found.map(|open| (open.size_bytes, Some(open.source)))
+    };
+    let (bytes, source) = found.ok_or_else(ApiError::not_found)?;
+    download::respond(call, StatusCode::OK, path.as_str(), bytes, source)
+}

@@ -1,0 +1,62 @@
+//! `…/containers/{container_id}/files`: the files of a container.
+
+pub(crate) mod content;
+pub(crate) mod delete;
+pub(crate) mod read;
+
+use std::borrow::Cow;
+
+use domain::container::{ContainerId, ContainerPath};
+use utoipa::openapi::path::Parameter;
+
+use crate::http::call::Call;
+use crate::http::error::ApiError;
+use crate::http::operation::{FILE_ID, example_path};
+use crate::http::parameters;
+
+/// Returns the segment of the path that names the container.
+pub(super) fn container_id(call: &Call<'_>) -> Result<String, ApiError> {
+    text_of(call.parameters[0], "container_id")
+}
+
+/// Returns the segment of the path that names the file.
+pub(super) fn file_id(call: &Call<'_>) -> Result<String, ApiError> {
+    text_of(call.parameters[1], "file_id")
+}
+
+fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
+    parameters::segment(segment)
+        .map(Cow::into_owned)
+        .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))
+}
+
+/// Parses the container of the path.
+///
+/// # Errors
+/// 400 for a malformed id.
+fn container(call: &Call<'_>) -> Result<ContainerId, ApiError> {
+    container_id(call)?.parse().map_err(invalid)
+}
+
+/// Parses the container and the file of the path, and checks that there is no query.
+///
+/// # Errors
+/// 400 for malformed ids and for a query.
+fn file(call: &Call<'_>) -> Result<(ContainerId, ContainerPath), ApiError> {
+    let container = container(call)?;
+    let path = ContainerPath::from_file_id(&file_id(call)?).map_err(invalid)?;
+    parameters::check_names(call.request.query_string(), &[])?;
+    Ok((container, path))
+}
+
+fn invalid(error: impl std::fmt::Display) -> ApiError {
+    ApiError::invalid(error.to_string())
+}
+
+pub(super) fn container_parameter() -> Parameter {
+    example_path("container_id", "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -", "sess_demo")
+}
+
+pub(super) fn file_parameter() -> Parameter {
+    example_path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path", FILE_ID)
+}

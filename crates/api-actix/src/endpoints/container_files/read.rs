@@ -1,0 +1,126 @@
+//! Reads container files.
+
+use domain::container::ContainerId;
+use domain::file::{ContainerFile, FilePosition};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::{container, container_parameter, file, file_parameter, invalid};
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+
+/// The size of a page without `limit`.
+const DEFAULT_LIMIT: usize = 100;
+/// The largest page.
+const MAX_LIMIT: usize = 1_000;
+
+/// `GET …/files`: lists the files of a container.
+pub(crate) const LIST: Route = Route::any_key(
+    Method::Get,
+    "/containers/{container_id}/files",
+    |call, caller, _| Box::pin(handle_list(call, caller)),
+    tags::FILES,
+    describe_list,
+);
+
+fn describe_list() -> Operation {
+    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
+    let after = ObjectBuilder::new().schema_type(Type::String);
+    Operation::new("listContainerFiles", "List the files of a container")
+        .description("In bytewise order of their paths. An unknown container is an empty page.")
+        .parameter(container_parameter())
+        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
+        .parameter(operation::query("after", "The `last_id` of the page before.", after))
+        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400])
+}
+
+async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let key = caller.inference()?;
+    let container = container(call)?;
+    let query = call.request.query_string();
+    parameters::check_names(query, &["limit", "after"])?;
+    let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
+    }
+    let after = parameters::value(query, "after")?.map(|id| FilePosition::from_id(&id).map_err(invalid)).transpose()?;
+    let list = call.gateway.services.container_files.list(key, &container, after.as_ref(), limit).await;
+    let list = list.map_err(ApiError::store)?;
+    let data: Vec<ContainerFileView> = list.files.iter().map(|file| ContainerFileView::new(&container, file)).collect();
+    Ok(HttpResponse::Ok().json(ContainerFileListView {
+        object: "list",
+        first_id: data.first().map(|file| file.id.clone()),
+        last_id: list.last.map(|last| last.id()),
+        data,
+        has_more: list.has_more,
+    }))
+}
+
+/// `GET …/files/{file_id}`: reads the record of a container file.
+pub(crate) const GET: Route = Route::any_key(
+    Method::Get,
+    "/containers/{container_id}/files/{file_id}",
+    |call, caller, _| Box::pin(handle_get(call, caller)),
+    tags::FILES,
+    describe_get,
+);
+
+fn describe_get() -> Operation {
+    Operation::new("getContainerFile", "Get the record of a container file")
+        .parameter(container_parameter())
+        .parameter(file_parameter())
+        .answer(BodySchema::of::<ContainerFileView>(), "The file", &[400, 404])
+}
+
+async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let key = caller.inference()?;
+    let (container, path) = file(call)?;
+    let found = call.gateway.services.container_files.get(key, &container, &path).await;
+    let found = found.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;
+    Ok(HttpResponse::Ok().json(ContainerFileView::new(&container, &found)))
+}
+
+/// A file of a container.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ContainerFile)]
+struct ContainerFileView {
+    id: String,
+    #[schema(pattern = "^container\\.file$")]
+    object: &'static str,
+    container_id: String,
+    bytes: u64,
+    /// The time of the last write, in Unix epoch seconds.
+    created_at: i64,
+    /// The path in the container.
+    path: String,
+    #[schema(pattern = "^assistant$")]
+    source: &'static str,
+}
+
+/// A page of container files.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ContainerFileList)]
+struct ContainerFileListView {
+    #[schema(pattern = "^list$")]
+    object: &'static str,
+    data: Vec<ContainerFileView>,
+    #[schema(required)]
+    first_id: Option<String>,
+    /// The value of `after` for the next page. It may be that of no file.
+    #[schema(required)]
+    last_id: Option<String>,
+    has_more: bool,
+}
+
+impl ContainerFileView {
+    fn new(container: &ContainerId, file: &ContainerFile) -> Self {
+        Self {
+            id: file.path.file_id(),
+            object: "container.file",
+            container_id: container.to_string(),
+            bytes: file.size_bytes,
+            created_at: file.modified_at.timestamp(),
+            path: file.path.as_str().to_owned(),
+            source: "assistant",
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Downloads documents.
+
+use actix_web::http::Method as HttpMethod;
+use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderValue};
+use serde_json::json;
+use utoipa::openapi::schema::Type;
+
+use super::{find, id_parameter, workspace, workspace_parameter};
+use crate::endpoints::prelude::*;
+use crate::http::download::{self, OCTET_STREAM, Selection};
+use crate::http::operation::header;
+use crate::http::response::{is_known, not_modified};
+
+/// `GET /files/{id}/content`: the bytes of a document, or one range of them.
+pub(crate) const ROUTE: Route = Route::any_key(
+    Method::Get,
+    "/files/{id}/content",
+    |call, caller, _| Box::pin(handle(call, caller)),
+    tags::FILES,
+    describe,
+);
+
+fn describe() -> Operation {
+    Operation::new("downloadFile", "Download a file")
+        .description(
+            "The bytes of the file. Its media type is the `mime_type` of its record. The entity tag is the SHA-256 of \
+             the content. A body that is shorter than `Content-Length` is incomplete.",
+        )
+        .parameter(id_parameter())
+        .parameter(workspace_parameter())
+        .parameter(header("Range", "One range of bytes. Several ranges and malformed ones select the whole.", 256))
+        .parameter(header("If-Range", "The entity tag of the version that `Range` is of.", 256))
+        .parameter(if_none_match())
+        .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
+        .add_errors(&[206, 304, 400, 404, 416])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let key = caller.inference()?;
+    let workspace_id = workspace(call, key, &[])?;
+    let document = find(call, workspace_id).await?;
+    let (headers, size) = (call.request.headers(), document.size_bytes);
+    let etag = HeaderValue::try_from(format!("\"{}\"", document.sha256));
+    let etag = etag.map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
+    if is_known(headers, etag.as_bytes()) {
+        return Ok(not_modified(etag));
+    }
+    let is_head = call.request.method() == HttpMethod::HEAD;
+    // A range has no meaning for HEAD.
+    let selection = if is_head { Selection::Whole } else { download::select(headers, &etag, size) };
+    let range = match selection {
+        Selection::Whole => None,
+        Selection::Part(range) => Some(range),
+        Selection::Unsatisfiable => return Err(ApiError::range_not_satisfiable(size).header(ETAG, etag)),
+    };
+    let source = if is_head {
+        None
+    } else {
+        let opened = call.gateway.services.read_documents.open(key, &document, range.clone()).await;
+        Some(opened.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?)
+    };
+    let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let bytes = range.as_ref().map_or(size, |range| range.end - range.start);
+    let mut response = download::respond(call, status, &document.filename, bytes, source)?;
+    response.headers_mut().insert(ETAG, etag);
+    response.headers_mut().insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(range) = range
+        && let Ok(value) = HeaderValue::try_from(format!("bytes {}-{}/{size}", range.start, range.end - 1))
+    {
+        response.headers_mut().insert(CONTENT_RANGE, value);
+    }
+    Ok(response)
+}
