@@ -23,6 +23,8 @@ CREATE TABLE "api_keys" (
   "name" text NOT NULL,
   "scope" text NOT NULL,
   "workspace_id" text,
+  "management_access" text,
+  "management_workspaces" text,
   "disabled" boolean NOT NULL,
   "deleted" boolean NOT NULL,
   "expires_at" integer,
@@ -37,7 +39,7 @@ CREATE TABLE "api_keys" (
   "audit_hash" blob,
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   FOREIGN KEY ("guardrail_id") REFERENCES "guardrails" ("id"),
-  CHECK (("scope" = 'management' AND "workspace_id" IS NULL) OR ("scope" = 'inference' AND "workspace_id" IS NOT NULL)) );
+  CHECK (("scope" = 'management' AND "workspace_id" IS NULL AND "management_access" IN ('read', 'keys', 'write') AND "management_access" IS NOT NULL) OR ("scope" = 'inference' AND "workspace_id" IS NOT NULL AND "management_access" IS NULL AND "management_workspaces" IS NULL)) );
 CREATE INDEX "api_keys_guardrail_id" ON "api_keys" ("guardrail_id");
 CREATE INDEX "api_keys_workspace_id" ON "api_keys" ("workspace_id", "created_at");
 CREATE TABLE "audit_log" (

@@ -45,7 +45,7 @@ impl DropChanged for Grants {
                 if !workspaces.is_empty() {
                     self.drop_where(|_, grant| match &grant.scope {
                         GrantScope::Inference { workspace_id, .. } => workspaces.contains(workspace_id),
-                        GrantScope::Management => false,
+                        GrantScope::Management(_) => false,
                     });
                 }
             }
@@ -203,7 +203,7 @@ impl CachedPolicies {
             Some(GrantScope::Inference { workspace_guardrail_id, guardrail_id, .. }) => {
                 Ok((*workspace_guardrail_id, *guardrail_id))
             }
-            Some(GrantScope::Management) | None => Err(StoreError::unavailable("the key is gone")),
+            Some(GrantScope::Management(_)) | None => Err(StoreError::unavailable("the key is gone")),
         }
     }
 }

@@ -10,6 +10,7 @@ use adapters_cache::{CachedKeyGrants, ChangeWatcher, Freshness, LiveCatalogue, S
 use async_trait::async_trait;
 use domain::api_key::{GrantCache, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
+use domain::authority::ManagementScope;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::ids::{GuardrailId, WorkspaceId};
@@ -79,7 +80,7 @@ impl KeyGrants for FakeStore {
             return Ok(None);
         }
         let scope = match self.workspaces.lock().unwrap().get(&hash.bytes()[0]) {
-            None => GrantScope::Management,
+            None => GrantScope::Management(ManagementScope::UNRESTRICTED),
             Some(workspace_id) => GrantScope::Inference {
                 workspace_id: *workspace_id,
                 workspace_suspended: false,

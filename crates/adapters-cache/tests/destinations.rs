@@ -6,6 +6,7 @@ use std::time::Duration;
 use adapters_cache::{ChangeWatcher, LiveDestinations, StalenessBounds};
 use chrono::DateTime;
 use domain::audit::{Actor, AuditDraft};
+use domain::authority::Authority;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, DestinationRepository, Destinations};
@@ -43,8 +44,8 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     let store = MemoryStore::new();
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
     let make = CreateWorkspace::new(store.workspaces(), Arc::new(clock.clone()), Arc::new(ids));
-    let workspace = make.execute(&Actor::system(), "one", None).await.unwrap().id;
-    let other = make.execute(&Actor::system(), "two", None).await.unwrap().id;
+    let workspace = make.execute(&Authority::system(), "one", None).await.unwrap().id;
+    let other = make.execute(&Authority::system(), "two", None).await.unwrap().id;
     let live = Arc::new(LiveDestinations::load(store.destinations(), 0).await.unwrap());
     assert!(live.for_workspace(workspace).is_none());
 

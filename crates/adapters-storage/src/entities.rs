@@ -54,6 +54,9 @@ entity! {
         pub name: String,
         pub scope: String,
         pub workspace_id: Option<String>,
+        pub management_access: Option<String>,
+        /// A JSON array of workspace ids; `None` is all workspaces.
+        pub management_workspaces: Option<String>,
         pub disabled: bool,
         pub deleted: bool,
         pub expires_at: Option<i64>,

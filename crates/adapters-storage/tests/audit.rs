@@ -10,7 +10,7 @@ use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
-use domain::api_key::{ApiKeyRepository, ApiKeyScope};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, LastKeyRule};
 use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAuditLog};
 use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
@@ -37,7 +37,7 @@ async fn insert_fixtures(database: &Database) {
         assert!(guardrails.insert(&guardrail(number, 1), false, &audit()).await.unwrap());
     }
     guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await.unwrap();
-    assert!(keys.set_disabled(key_id(3), true, &audit()).await.unwrap());
+    assert!(keys.set_disabled(key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("assign anew").await;
     guardrails.remove_keys(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
     assert_whole("unassign").await;
-    keys.delete(key_id(2), &audit()).await.unwrap();
+    keys.delete(key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
     guardrails.delete(guardrail_id(1), &audit()).await.unwrap();
     assert_whole("delete a default guardrail that a key holds").await;

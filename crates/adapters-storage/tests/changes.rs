@@ -7,7 +7,7 @@ use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
-use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference, LastKeyRule};
 use domain::audit::Actor;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::StoreError;
@@ -32,7 +32,7 @@ impl Process {
     }
 
     async fn disable(&self, number: u64, disabled: bool) {
-        assert!(self.keys.set_disabled(key_id(number), disabled, &audit()).await.unwrap());
+        assert!(self.keys.set_disabled(key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
     }
 
     /// Returns the changes since the last call; `None` if the feed does not continue.
@@ -98,7 +98,7 @@ async fn reader_sees_all_changes_of_concurrent_writers() {
     for (first, repository) in [(1, reader.keys.clone()), (EACH + 1, writer.keys.clone())] {
         writers.spawn(async move {
             for number in first..first + EACH {
-                assert!(repository.set_disabled(key_id(number), true, &audit()).await.unwrap());
+                assert!(repository.set_disabled(key_id(number), true, LastKeyRule::Waived, &audit()).await.unwrap());
             }
         });
     }
@@ -126,7 +126,7 @@ async fn rolled_back_transaction_leaves_no_gap() {
     // The entry of the audit log is written after the change.
     folder.execute("ALTER TABLE audit_log RENAME TO audit_log_away").await;
     for _ in 0..3 {
-        let undone = one.keys.set_disabled(key_id(1), true, &audit()).await;
+        let undone = one.keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await;
         assert!(matches!(undone, Err(StoreError::Corrupt(_))), "{undone:?}");
     }
     folder.execute("ALTER TABLE audit_log_away RENAME TO audit_log").await;

@@ -8,7 +8,8 @@ use adapters_storage::{
     SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
-use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyGrants};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyGrants, LastKeyRule};
+use domain::authority::ManagementScope;
 use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::file::DocumentRepository;
@@ -93,11 +94,37 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
     corrupt("version of the catalogue", &models.version().await);
-    corrupt("a change that cannot be numbered", &keys.delete(key_id(1), &common::audit()).await);
+    corrupt("a change that cannot be numbered", &keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await);
     folder.execute("DELETE FROM changes").await;
     corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).changes_since(None).await);
     folder.execute("DROP TABLE usage_records").await;
     corrupt("a table that is not there", &records.find(&decision_id(1)).await);
+}
+
+/// A scope that cannot be read grants nothing; it never becomes that of all workspaces.
+#[tokio::test]
+async fn unreadable_management_scope_is_corrupt() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let scope = ApiKeyScope::Management(ManagementScope::UNRESTRICTED);
+    assert!(keys.insert(&key(1, scope), &common::audit()).await.unwrap());
+    assert!(KeyGrants::find(&keys, &hash(1)).await.unwrap().is_some());
+    let many =
+        format!("[{}]", (0..101).map(|number| format!("\"{}\"", workspace_id(number))).collect::<Vec<_>>().join(","));
+    for workspaces in ["", "null", "[]", "{}", "[1]", "[\"x\"]", "01990000-0000-7000-8000-000000000001", &many] {
+        let damage = format!("UPDATE api_keys SET management_workspaces = '{workspaces}'");
+        folder.execute(&damage).await;
+        corrupt(workspaces, &KeyGrants::find(&keys, &hash(1)).await);
+        corrupt(workspaces, &ApiKeyRepository::find(&keys, &key_id(1).into()).await);
+    }
+    let readable = "UPDATE api_keys SET management_workspaces = NULL";
+    folder.execute(readable).await;
+    for access in ["NULL", "'all'", "''"] {
+        let damage = format!("PRAGMA ignore_check_constraints = ON; UPDATE api_keys SET management_access = {access}");
+        folder.execute(&damage).await;
+        corrupt(access, &KeyGrants::find(&keys, &hash(1)).await);
+    }
 }
 
 /// The database itself enforces the invariants, for every writer.
@@ -117,24 +144,39 @@ async fn schema_rejects_invalid_rows() {
         ("a negative number of documents", "UPDATE workspaces SET document_count = -1"),
         (
             "a key that manages and belongs to a workspace",
-            "INSERT INTO api_keys (id, hash, label, name, scope, workspace_id, disabled, deleted, created_at) \
-             SELECT zeroblob(16), x'00', '', '', 'management', id, FALSE, FALSE, 0 FROM workspaces",
+            "INSERT INTO api_keys (id, hash, label, name, scope, management_access, workspace_id, disabled, deleted, created_at) \
+             SELECT zeroblob(16), x'00', '', '', 'management', 'write', id, FALSE, FALSE, 0 FROM workspaces",
         ),
         (
             "a key with a short id",
-            "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
-             VALUES (x'00', x'00', '', '', 'management', FALSE, FALSE, 0)",
+            "INSERT INTO api_keys (id, hash, label, name, scope, management_access, disabled, deleted, created_at) \
+             VALUES (x'00', x'00', '', '', 'management', 'write', FALSE, FALSE, 0)",
         ),
         (
             "a key without an id",
-            "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
-             VALUES (NULL, x'00', '', '', 'management', FALSE, FALSE, 0)",
+            "INSERT INTO api_keys (id, hash, label, name, scope, management_access, disabled, deleted, created_at) \
+             VALUES (NULL, x'00', '', '', 'management', 'write', FALSE, FALSE, 0)",
         ),
         (
             "two keys with one id",
+            "INSERT INTO api_keys (id, hash, label, name, scope, management_access, disabled, deleted, created_at) \
+             VALUES (zeroblob(16), x'00', '', '', 'management', 'write', FALSE, FALSE, 0), \
+                    (zeroblob(16), x'01', '', '', 'management', 'write', FALSE, FALSE, 0)",
+        ),
+        (
+            "a management key without access",
             "INSERT INTO api_keys (id, hash, label, name, scope, disabled, deleted, created_at) \
-             VALUES (zeroblob(16), x'00', '', '', 'management', FALSE, FALSE, 0), \
-                    (zeroblob(16), x'01', '', '', 'management', FALSE, FALSE, 0)",
+             VALUES (zeroblob(16), x'00', '', '', 'management', FALSE, FALSE, 0)",
+        ),
+        (
+            "a management key with unknown access",
+            "INSERT INTO api_keys (id, hash, label, name, scope, management_access, disabled, deleted, created_at) \
+             VALUES (zeroblob(16), x'00', '', '', 'management', 'all', FALSE, FALSE, 0)",
+        ),
+        (
+            "an inference key with access",
+            "INSERT INTO api_keys (id, hash, label, name, scope, workspace_id, management_access, disabled, deleted, \
+             created_at) SELECT zeroblob(16), x'00', '', '', 'inference', id, 'read', FALSE, FALSE, 0 FROM workspaces",
         ),
         (
             "a ready document without its digest",

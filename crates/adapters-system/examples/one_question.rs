@@ -8,7 +8,7 @@ use std::time::Duration;
 use adapters_system::{OsRandomness, OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, Authenticate, CreateApiKey, NewApiKey};
-use domain::audit::Actor;
+use domain::authority::Authority;
 use domain::decision::{
     DecisionDraft, DecisionProvider, DecisionSettings, NeverDisconnects, ProviderAnswer, ProviderCall, SubmitDecision,
 };
@@ -39,12 +39,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (clock, ids, store) = (Arc::new(SystemClock::new()), Arc::new(UuidV7Ids), MemoryStore::new());
 
     // A workspace and a key, as a command creates them; then a request proves that it has the secret.
-    let actor = Actor::system();
-    let workspace = CreateWorkspace::new(store.workspaces(), clock.clone(), ids.clone()).default(&actor).await?;
+    let by = Authority::system();
+    let workspace = CreateWorkspace::new(store.workspaces(), clock.clone(), ids.clone()).default(&by).await?;
     let scope = ApiKeyScope::Inference(workspace.id);
     let new = NewApiKey { name: "app".into(), scope, limit: None, rates: RateLimits::default(), expires_at: None };
     let keys = CreateApiKey::new(store.api_keys(), clock.clone(), ids.clone(), Arc::new(OsSecrets));
-    let (_, secret) = keys.execute(&actor, new).await?;
+    let (_, secret) = keys.execute(&by, new).await?;
     let caller = Authenticate::new(store.key_grants(), clock.clone()).execute(secret.expose()).await?;
 
     // Every port over the store in memory, then those of this machine in their place.

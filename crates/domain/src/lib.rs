@@ -62,6 +62,7 @@ macro_rules! named_enum {
 
 pub mod api_key;
 pub mod audit;
+pub mod authority;
 pub mod budget;
 pub mod change_feed;
 pub mod container;

@@ -8,6 +8,7 @@ use super::memory_state::{State, StoredKey};
 use super::memory_store::{MemoryApiKeys, MemoryKeyGrants};
 use crate::api_key::{
     ApiKey, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion, KeyReference,
+    LastKeyRule, LastUnrestrictedKey, StoreKeyError,
 };
 use crate::audit::AuditDraft;
 use crate::change_feed::ChangeSubject;
@@ -23,6 +24,19 @@ impl State {
         };
         stored.filter(|stored| !stored.deleted)
     }
+
+    /// Checks that a lasting unrestricted key is left when `before` becomes `after`.
+    fn check_last_key(
+        &self,
+        before: &ApiKey,
+        after: Option<&ApiKey>,
+        rule: LastKeyRule,
+    ) -> Result<(), LastUnrestrictedKey> {
+        let is_other = |stored: &&StoredKey| !stored.deleted && stored.key.id != before.id;
+        let is_left = || self.keys.values().filter(is_other).any(|stored| stored.key.is_lasting_unrestricted());
+        let loses = before.is_lasting_unrestricted() && !after.is_some_and(ApiKey::is_lasting_unrestricted);
+        if rule == LastKeyRule::Enforced && loses && !is_left() { Err(LastUnrestrictedKey) } else { Ok(()) }
+    }
 }
 
 impl MemoryApiKeys {
@@ -35,8 +49,8 @@ impl MemoryApiKeys {
         if key.scope.workspace_id().is_some_and(|id| state.workspace(id).is_none()) {
             return Ok(KeyInsertion::UnknownWorkspace);
         }
-        let has_name =
-            |stored: &StoredKey| !stored.deleted && stored.key.scope == key.scope && stored.key.name == key.name;
+        let is_beside = |other: &ApiKey| other.scope.workspace_id() == key.scope.workspace_id();
+        let has_name = |stored: &StoredKey| !stored.deleted && is_beside(&stored.key) && stored.key.name == key.name;
         if is_unique && state.keys.values().any(has_name) {
             return Ok(KeyInsertion::NameTaken);
         }
@@ -74,30 +88,50 @@ impl ApiKeyRepository for MemoryApiKeys {
         Ok(keys)
     }
 
-    async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn set_disabled(
+        &self,
+        id: ApiKeyId,
+        disabled: bool,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError> {
         let mut state = self.0.state();
-        let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
-        if stored.key.disabled == disabled {
+        let Some(before) = state.live_key(&id.into()).map(|stored| stored.key.clone()) else { return Ok(false) };
+        if before.disabled == disabled {
             return Ok(true);
         }
-        stored.key.disabled = disabled;
-        let hash = stored.key.hash;
+        let (hash, after) = (before.hash, ApiKey { disabled, ..before.clone() });
+        state.check_last_key(&before, Some(&after), rule)?;
+        if let Some(stored) = state.live_key(&id.into()) {
+            stored.key = after;
+        }
         state.changed(self.0.now(), [ChangeSubject::Key(hash)]);
         state.note(audit, self.0.now());
         Ok(true)
     }
 
-    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn update(
+        &self,
+        before: &ApiKey,
+        after: &ApiKey,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError> {
         let mut state = self.0.state();
-        let changeable = |key: &ApiKey| (key.name.clone(), key.expires_at, key.limit, key.rates);
+        let changeable = |key: &ApiKey| (key.name.clone(), key.scope.clone(), key.expires_at, key.limit, key.rates);
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
-        let Some(stored) = state.live_key(&after.id.into()).filter(is_before) else { return Ok(false) };
-        let ApiKey { name, expires_at, limit, rates, .. } = after.clone();
+        let found = state.live_key(&after.id.into()).filter(is_before).map(|stored| stored.key.clone());
+        let Some(found) = found else { return Ok(false) };
         if changeable(before) == changeable(after) {
             return Ok(true);
         }
-        stored.key = ApiKey { name, expires_at, limit, rates, ..stored.key.clone() };
-        let subjects = [ChangeSubject::Key(stored.key.hash)];
+        let (subjects, ApiKey { name, scope, expires_at, limit, rates, .. }) =
+            ([ChangeSubject::Key(found.hash)], after.clone());
+        let changed = ApiKey { name, scope, expires_at, limit, rates, ..found.clone() };
+        state.check_last_key(&found, Some(&changed), rule)?;
+        if let Some(stored) = state.live_key(&after.id.into()) {
+            stored.key = changed;
+        }
         if before.limit == after.limit {
             state.changed(self.0.now(), subjects);
         } else {
@@ -117,11 +151,14 @@ impl ApiKeyRepository for MemoryApiKeys {
         Ok(true)
     }
 
-    async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError> {
         let mut state = self.0.state();
-        let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
-        stored.deleted = true;
-        let hash = stored.key.hash;
+        let Some(before) = state.live_key(&id.into()).map(|stored| stored.key.clone()) else { return Ok(false) };
+        state.check_last_key(&before, None, rule)?;
+        if let Some(stored) = state.live_key(&id.into()) {
+            stored.deleted = true;
+        }
+        let hash = before.hash;
         state.changed(self.0.now(), [ChangeSubject::Key(hash)]);
         state.note(audit, self.0.now());
         Ok(true)
@@ -134,7 +171,7 @@ impl KeyGrants for MemoryKeyGrants {
         let mut state = self.0.state();
         let Some(key) = state.live_key(&(*hash).into()).map(|stored| stored.key.clone()) else { return Ok(None) };
         let scope = match key.scope {
-            ApiKeyScope::Management => GrantScope::Management,
+            ApiKeyScope::Management(scope) => GrantScope::Management(scope),
             ApiKeyScope::Inference(id) => {
                 let workspace = state
                     .workspace(id)

@@ -93,7 +93,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
         let before = state.workspaces.len();
         state.default_or_insert(workspace);
         let added = state.workspaces.len() > before;
-        if state.keys.values().any(|stored| stored.key.scope == ApiKeyScope::Management) {
+        if state.keys.values().any(|stored| stored.key.scope.management().is_some()) {
             if added {
                 state.note(audit, self.0.now());
             }

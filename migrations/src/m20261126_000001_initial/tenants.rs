@@ -90,11 +90,17 @@ fn guardrail_versions() -> TableCreateStatement {
 /// A key's id survives a rotation of its secret. The row of a deleted key stays.
 fn api_keys() -> TableCreateStatement {
     // Management needs an explicit scope: a lost workspace must never turn a key into a management key.
-    let scope_fits =
-        Expr::col("scope")
-            .eq("management")
-            .and(Expr::col("workspace_id").is_null())
-            .or(Expr::col("scope").eq("inference").and(Expr::col("workspace_id").is_not_null()));
+    let management = Expr::col("scope")
+        .eq("management")
+        .and(Expr::col("workspace_id").is_null())
+        .and(Expr::col("management_access").is_in(["read", "keys", "write"]))
+        .and(Expr::col("management_access").is_not_null());
+    let inference = Expr::col("scope")
+        .eq("inference")
+        .and(Expr::col("workspace_id").is_not_null())
+        .and(Expr::col("management_access").is_null())
+        .and(Expr::col("management_workspaces").is_null());
+    let scope_fits = management.or(inference);
     let columns = [
         key(bytes("id")).check(Expr::cust("length(id) = 16")).take(),
         bytes("hash").unique_key().take(),
@@ -102,6 +108,9 @@ fn api_keys() -> TableCreateStatement {
         text("name"),
         text("scope"),
         optional_text("workspace_id"),
+        optional_text("management_access"),
+        // A JSON array of workspace ids; null is all workspaces.
+        optional_text("management_workspaces"),
         boolean("disabled"),
         boolean("deleted"),
         optional_number("expires_at"),

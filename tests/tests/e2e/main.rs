@@ -38,6 +38,7 @@ mod limits;
 mod locked_database;
 mod logs;
 mod management;
+mod management_scopes;
 mod matrix;
 mod memory;
 mod memory_at_once;

@@ -83,6 +83,8 @@ impl ManagedRow for api_keys::Model {
             .text(self.name.as_str())
             .text(self.scope.as_str())
             .text(self.workspace_id.as_deref())
+            .text(self.management_access.as_deref())
+            .text(self.management_workspaces.as_deref())
             .number(i64::from(self.disabled))
             .number(i64::from(self.deleted))
             .number(self.expires_at)

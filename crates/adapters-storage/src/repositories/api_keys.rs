@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::api_key::{
     ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
-    KeyReference,
+    KeyReference, LastKeyRule, LastUnrestrictedKey, StoreKeyError,
 };
 use domain::audit::AuditDraft;
+use domain::authority::{ManagementAccess, ManagementScope};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
@@ -56,11 +57,12 @@ impl SeaOrmApiKeyRepository {
         id: ApiKeyId,
         change: UpdateMany<Entity>,
         limits: LimitChange,
+        rule: LastKeyRule,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Change, StoreError> {
         let transaction = self.database.begin().await?;
         let before = Entity::find_by_id(key_column(id)).filter(Column::Deleted.eq(false));
-        let Some(before) = before.one(&transaction).await.map_err(store_error)? else { return Ok(false) };
+        let Some(before) = before.one(&transaction).await.map_err(store_error)? else { return Ok(Change::Rejected) };
         let changed = change
             .filter(Column::Id.eq(key_column(id)))
             .filter(Column::Deleted.eq(false))
@@ -68,14 +70,36 @@ impl SeaOrmApiKeyRepository {
             .await
             .map_err(store_error)?;
         if changed.rows_affected == 0 {
-            return Ok(false);
+            return Ok(Change::Rejected);
+        }
+        if rule == LastKeyRule::Enforced
+            && is_lasting_unrestricted(&before)
+            && !any_lasting_unrestricted_key(&transaction).await?
+        {
+            return Ok(Change::OfLastKey);
         }
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &before).await?;
         // The hash under which caches store it: the one before a rotation.
         let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
         commit_change(transaction, self.database.now(), (&[subject], limits), audit, &rows).await?;
-        Ok(true)
+        Ok(Change::Committed)
+    }
+}
+
+/// The result of a change of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Committed,
+    /// The key is not live, or differs.
+    Rejected,
+    /// It would leave no lasting unrestricted key.
+    OfLastKey,
+}
+
+impl Change {
+    fn is_committed(self) -> Result<bool, LastUnrestrictedKey> {
+        if self == Self::OfLastKey { Err(LastUnrestrictedKey) } else { Ok(self == Self::Committed) }
     }
 }
 
@@ -135,16 +159,31 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         rows.into_iter().map(to_key).collect()
     }
 
-    async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn set_disabled(
+        &self,
+        id: ApiKeyId,
+        disabled: bool,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError> {
         let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
         let change = other.col_expr(Column::Disabled, Expr::value(disabled));
-        let changed = self.change(id, change, LimitChange::None, audit).await?;
+        let changed = self.change(id, change, LimitChange::None, rule, audit).await?.is_committed()?;
         // An unchanged value needs no write.
         Ok(changed || ApiKeyRepository::find(self, &id.into()).await?.is_some())
     }
 
-    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let changeable = |key: &ApiKey| (key.name.clone(), key.expires_at.map(millis), key.limit, key.rates);
+    async fn update(
+        &self,
+        before: &ApiKey,
+        after: &ApiKey,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError> {
+        let changeable = |key: &ApiKey| {
+            let scope = key.scope.management().cloned();
+            (key.name.clone(), scope, key.expires_at.map(millis), key.limit, key.rates)
+        };
         if changeable(before) == changeable(after) {
             let found = ApiKeyRepository::find(self, &after.id.into()).await?;
             return Ok(found.is_some_and(|found| changeable(&found) == changeable(after)));
@@ -152,18 +191,23 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         let (was, row) = (to_row(before), to_row(after));
         let change = Entity::update_many()
             .filter(Column::Name.eq(was.name))
+            .filter(unchanged(Column::ManagementAccess, was.management_access))
+            .filter(unchanged(Column::ManagementWorkspaces, was.management_workspaces))
             .filter(unchanged(Column::LimitPico, was.limit_pico))
             .filter(unchanged(Column::LimitReset, was.limit_reset))
             .filter(unchanged(Column::ExpiresAt, was.expires_at))
             .filter(unchanged(Column::RequestsPerMinute, was.requests_per_minute))
             .filter(unchanged(Column::TokensPerMinute, was.tokens_per_minute))
             .col_expr(Column::Name, Expr::value(row.name))
+            .col_expr(Column::ManagementAccess, Expr::value(row.management_access))
+            .col_expr(Column::ManagementWorkspaces, Expr::value(row.management_workspaces))
             .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
             .col_expr(Column::LimitReset, Expr::value(row.limit_reset))
             .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
             .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
             .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
-        self.change(after.id, change, LimitChange::of(before.limit != after.limit), audit).await
+        let limits = LimitChange::of(before.limit != after.limit);
+        Ok(self.change(after.id, change, limits, rule, audit).await?.is_committed()?)
     }
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -171,15 +215,16 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .filter(Column::Hash.eq(hash_column(&before.hash)))
             .col_expr(Column::Hash, Expr::value(hash_column(&after.hash)))
             .col_expr(Column::Label, Expr::value(after.label.as_str()));
-        self.change(before.id, rotation, LimitChange::None, audit).await
+        let change = self.change(before.id, rotation, LimitChange::None, LastKeyRule::Waived, audit).await?;
+        Ok(change == Change::Committed)
     }
 
-    async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError> {
         let deletion = Entity::update_many()
             .col_expr(Column::Deleted, Expr::value(true))
             // A deleted key has no guardrail, so that guardrails count and change only live ones.
             .col_expr(Column::GuardrailId, Expr::value(None::<String>));
-        self.change(id, deletion, LimitChange::None, audit).await
+        Ok(self.change(id, deletion, LimitChange::None, rule, audit).await?.is_committed()?)
     }
 }
 
@@ -246,7 +291,35 @@ pub(super) async fn any_management_key(connection: &impl ConnectionTrait) -> Res
     Ok(query.one(connection).await.map_err(store_error)?.is_some())
 }
 
+/// Returns true for an unrestricted management key that is enabled and has no expiry.
+fn is_lasting_unrestricted(row: &Model) -> bool {
+    let is_unrestricted = row.management_access.as_deref() == Some(ManagementAccess::Write.as_str());
+    is_unrestricted && row.management_workspaces.is_none() && !row.disabled && row.expires_at.is_none()
+}
+
+/// Returns true if a live key is such as [`is_lasting_unrestricted`].
+async fn any_lasting_unrestricted_key(connection: &impl ConnectionTrait) -> Result<bool, StoreError> {
+    let query = Entity::find()
+        .filter(Column::ManagementAccess.eq(ManagementAccess::Write.as_str()))
+        .filter(Column::ManagementWorkspaces.is_null())
+        .filter(Column::Disabled.eq(false))
+        .filter(Column::Deleted.eq(false))
+        .filter(Column::ExpiresAt.is_null());
+    Ok(query.one(connection).await.map_err(store_error)?.is_some())
+}
+
+/// Returns the columns of a management scope.
+fn scope_columns(scope: &ApiKeyScope) -> (Option<String>, Option<String>) {
+    let Some(scope) = scope.management() else { return (None, None) };
+    let ids = |ids: &[WorkspaceId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        serde_json::Value::from(ids).to_string()
+    };
+    (Some(scope.access().as_str().to_owned()), scope.workspaces().map(ids))
+}
+
 fn to_row(key: &ApiKey) -> Model {
+    let (management_access, management_workspaces) = scope_columns(&key.scope);
     let limit = key.limit.as_ref();
     Model {
         id: key_column(key.id),
@@ -255,10 +328,12 @@ fn to_row(key: &ApiKey) -> Model {
         name: key.name.as_str().to_owned(),
         scope: match key.scope {
             ApiKeyScope::Inference(_) => INFERENCE,
-            ApiKeyScope::Management => MANAGEMENT,
+            ApiKeyScope::Management(_) => MANAGEMENT,
         }
         .to_owned(),
         workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
+        management_access,
+        management_workspaces,
         disabled: key.disabled,
         deleted: false,
         expires_at: key.expires_at.map(millis),
@@ -295,17 +370,37 @@ fn to_key(row: Model) -> Result<ApiKey, StoreError> {
 }
 
 fn to_scope(id: ApiKeyId, row: &Model) -> Result<ApiKeyScope, StoreError> {
-    match (row.scope.as_str(), &row.workspace_id) {
-        (INFERENCE, Some(workspace)) => Ok(ApiKeyScope::Inference(parse(workspace, "api_keys.workspace_id", id)?)),
-        (MANAGEMENT, None) => Ok(ApiKeyScope::Management),
+    match (row.scope.as_str(), &row.workspace_id, &row.management_access) {
+        (INFERENCE, Some(workspace), None) => {
+            Ok(ApiKeyScope::Inference(parse(workspace, "api_keys.workspace_id", id)?))
+        }
+        (MANAGEMENT, None, Some(access)) => {
+            let access =
+                ManagementAccess::from_name(access).ok_or_else(|| corrupt("api_keys.management_access", id))?;
+            Ok(ApiKeyScope::Management(to_management_scope(id, access, row.management_workspaces.as_deref())?))
+        }
         _ => Err(corrupt("api_keys.scope", id)),
     }
+}
+
+/// Reads the workspaces of a management key. A list that cannot be read is an error, and never all workspaces.
+fn to_management_scope(
+    id: ApiKeyId,
+    access: ManagementAccess,
+    workspaces: Option<&str>,
+) -> Result<ManagementScope, StoreError> {
+    let corrupt = || corrupt("api_keys.management_workspaces", id);
+    let ids = |text: &str| {
+        let ids: Vec<String> = serde_json::from_str(text).map_err(|_| corrupt())?;
+        ids.iter().map(|id| id.parse().map_err(|_| corrupt())).collect::<Result<Vec<WorkspaceId>, _>>()
+    };
+    ManagementScope::try_new(access, workspaces.map(ids).transpose()?).map_err(|_| corrupt())
 }
 
 fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>) -> Result<KeyGrant, StoreError> {
     let id = key_id(&row.id, "api_keys.id", &row.label)?;
     let scope = match to_scope(id, row)? {
-        ApiKeyScope::Management => GrantScope::Management,
+        ApiKeyScope::Management(scope) => GrantScope::Management(scope),
         ApiKeyScope::Inference(workspace_id) => {
             let workspace = workspace.ok_or_else(|| corrupt("api_keys.workspace_id", id))?;
             let parse_id =

@@ -1,7 +1,7 @@
 //! Workspaces, and the status of their credit and budgets.
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKey, ApiKeyScope};
+use domain::api_key::ApiKey;
 use domain::audit::AuditDraft;
 use domain::budget::{Account, LimitStatus, WorkspaceBudgets};
 use domain::change_feed::ChangeSubject;
@@ -56,7 +56,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        if key.scope != ApiKeyScope::Management {
+        if key.scope.management().is_none() {
             return Err(StoreError::Corrupt("the first key must be a management key".to_owned()));
         }
         let transaction = self.database.begin().await?;

@@ -33,6 +33,7 @@ fn describe() -> Operation {
 impl From<AssignKeysError> for ApiError {
     fn from(error: AssignKeysError) -> Self {
         match error {
+            AssignKeysError::Restricted(restricted) => restricted.into(),
             AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
                 Self::from_kind(error.kind()).message(error.to_string())
             }
@@ -64,11 +65,10 @@ struct AssignedView {
     assigned_count: u64,
 }
 
-async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    let assigned_count =
-        call.gateway.services.assign_keys.execute(authority, &call.actor(authority), &call.id()?, hashes).await?;
+    let assigned_count = call.gateway.services.assign_keys.execute(by, &call.id()?, hashes).await?;
     Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
 }
 

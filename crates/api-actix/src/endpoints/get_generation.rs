@@ -30,7 +30,7 @@ fn describe() -> Operation {
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
     Operation::new("getGeneration", "Get the record of a Decisions request")
         .description(
-            "An inference key reads the records of its workspace, a management key those of all workspaces. Members \
+            "An inference key reads the records of its workspace, a management key those of its workspaces. Members \
              outside this schema are always null.",
         )
         .parameter(id.build())

@@ -25,7 +25,8 @@ mod prelude {
     pub(super) use actix_web::HttpResponse;
     pub(super) use actix_web::http::StatusCode;
     pub(super) use actix_web::web::Payload;
-    pub(super) use domain::api_key::{ManagementKey, Principal};
+    pub(super) use domain::api_key::Principal;
+    pub(super) use domain::authority::Authority;
     pub(super) use serde::Serialize;
     pub(super) use utoipa::ToSchema;
 

@@ -35,6 +35,7 @@ impl From<ChangeApiKeyError> for ApiError {
     fn from(error: ChangeApiKeyError) -> Self {
         let plain = Self::from_kind(error.kind());
         match error {
+            ChangeApiKeyError::Restricted(restricted) => restricted.into(),
             ChangeApiKeyError::UnknownKey(_) => plain,
             ChangeApiKeyError::Contended => {
                 plain.message("The key was rotated concurrently by another call, which returned the new secret.")
@@ -105,10 +106,10 @@ impl<'a> RotatedView<'a> {
     }
 }
 
-async fn handle(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
+async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     // A path segment that is neither a hash nor an id names no key.
     let name = parameters::segment(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
-    let (key, secret) = call.gateway.services.rotate_key.execute(&call.actor(authority), &name).await?;
+    let (key, secret) = call.gateway.services.rotate_key.execute(by, &name).await?;
     Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::new(&key, &secret)))
 }

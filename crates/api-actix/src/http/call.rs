@@ -8,7 +8,6 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
 use async_trait::async_trait;
-use domain::api_key::ManagementKey;
 use domain::audit::Actor;
 use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
@@ -134,12 +133,7 @@ impl Call<'_> {
         timeout.saturating_sub(taken)
     }
 
-    /// Returns the actor for the audit log: the management key and its client address.
-    pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
-        self.actor_of(key.id())
-    }
-
-    /// Returns the actor for any key.
+    /// Returns the actor for the audit log: a key and its client address.
     pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
         Actor { name: format!("key:{key}"), source: self.access.client.map(|address| address.to_string()) }
     }

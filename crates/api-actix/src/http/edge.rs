@@ -181,7 +181,11 @@ async fn answer(
                 match handler {
                     KeyedHandler::Memory(handle) => handle(&call),
                     KeyedHandler::AnyKey(handle) => handle(&call, &caller, payload).await,
-                    KeyedHandler::Management(handle) => handle(&call, caller.management()?, payload).await,
+                    KeyedHandler::Management(handle) => {
+                        let key = caller.management()?;
+                        let by = key.authority(call.actor_of(key.id()));
+                        handle(&call, &by, payload).await
+                    }
                 }
             };
             let outcome = outcome.await.inspect_err(|error| record_denied_change(&call, route, &caller, error));

@@ -9,6 +9,7 @@ use actix_web::http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use domain::api_key::{AuthenticateError, WrongKeyKind};
+use domain::authority::Restricted;
 use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
 use domain::money::Usd;
@@ -381,6 +382,16 @@ impl From<AuthenticateError> for ApiError {
 impl From<WrongKeyKind> for ApiError {
     fn from(error: WrongKeyKind) -> Self {
         Self::from_kind(error.kind()).reason(RejectionReason::WrongKeyKind).message(error.to_string())
+    }
+}
+
+impl From<Restricted> for ApiError {
+    fn from(error: Restricted) -> Self {
+        Self::from_kind(error.kind())
+            .reason(RejectionReason::ManagementKeyRestricted)
+            .message(error.to_string())
+            .metadata("reason", RejectionReason::ManagementKeyRestricted.as_str())
+            .metadata("needs", error.needs.as_str())
     }
 }
 

@@ -4,7 +4,8 @@
 use Method::{Delete, Get, Patch, Post};
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
-use domain::api_key::{ManagementKey, Principal};
+use domain::api_key::Principal;
+use domain::authority::Authority;
 use futures_util::future::LocalBoxFuture;
 
 use super::call::{Call, MAX_PARAMETERS, Parameters};
@@ -41,8 +42,8 @@ pub(crate) enum KeyedHandler {
     Memory(fn(&Call<'_>) -> Outcome),
     /// A key whose kind the handler checks.
     AnyKey(for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>),
-    /// A management key.
-    Management(for<'c> fn(&'c Call<'c>, &'c ManagementKey, Payload) -> Pending<'c>),
+    /// A management key, by its authority.
+    Management(for<'c> fn(&'c Call<'c>, &'c Authority, Payload) -> Pending<'c>),
 }
 
 /// The method of a route. `HEAD` matches `GET`.
@@ -111,7 +112,7 @@ impl Route {
     pub(crate) const fn management(
         method: Method,
         pattern: &'static str,
-        handle: for<'c> fn(&'c Call<'c>, &'c ManagementKey, Payload) -> Pending<'c>,
+        handle: for<'c> fn(&'c Call<'c>, &'c Authority, Payload) -> Pending<'c>,
         tag: &'static str,
         describe: fn() -> Operation,
     ) -> Self {

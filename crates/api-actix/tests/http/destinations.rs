@@ -164,7 +164,15 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     let shown = json!([new, other.hash()]);
     assert_eq!(fixture.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
     let deleted = other.id().parse().unwrap();
-    assert!(fixture.gateway.store.api_keys().delete(deleted, &super::gateway::audit_draft()).await.unwrap());
+    assert!(
+        fixture
+            .gateway
+            .store
+            .api_keys()
+            .delete(deleted, domain::api_key::LastKeyRule::Waived, &super::gateway::audit_draft())
+            .await
+            .unwrap()
+    );
     let entries = fixture.entries().await;
     let same = fixture.change(&json!({"api_key_hashes": shown})).await;
     assert_eq!((same.status, fixture.entries().await), (200, entries), "a deleted key may stay");

@@ -13,6 +13,7 @@ use domain::api_key::{
     RotateApiKey,
 };
 use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
+use domain::authority::ManagementScope;
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
@@ -394,7 +395,7 @@ async fn fill(store: &MemoryStore) {
     }
     let keys = [
         (Caller::Inference, ApiKeyScope::Inference(workspace(1))),
-        (Caller::Management, ApiKeyScope::Management),
+        (Caller::Management, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)),
         (Caller::OfSuspendedWorkspace, ApiKeyScope::Inference(workspace(3))),
         (Caller::OfOtherWorkspace, ApiKeyScope::Inference(workspace(2))),
         (Caller::Disabled, ApiKeyScope::Inference(workspace(1))),

@@ -1,6 +1,6 @@
 //! Rotation of a key's secret.
 
-use domain::api_key::ApiKeyRepository;
+use domain::api_key::{ApiKeyRepository, LastKeyRule};
 use domain::audit::AuditLog;
 use domain::secret::ApiKeySecret;
 use serde_json::json;
@@ -63,7 +63,9 @@ async fn rotation_needs_management_key_and_active_key() {
     assert_eq!(forbidden, "Only management keys can perform this operation");
     rotate(&gateway, Caller::Unknown, &own).await.expect_error(401);
     let deleted = Caller::OfOtherWorkspace.id().parse().unwrap();
-    assert!(gateway.store.api_keys().delete(deleted, &super::gateway::audit_draft()).await.unwrap());
+    assert!(
+        gateway.store.api_keys().delete(deleted, LastKeyRule::Waived, &super::gateway::audit_draft()).await.unwrap()
+    );
     let secret = Caller::Inference.bearer()[7..].to_owned();
     for name in ["nonsense", "%ff", &deleted.to_string(), &Caller::Unknown.hash(), &secret, &own.to_uppercase()] {
         let refused = rotate(&gateway, Caller::Management, name).await;

@@ -26,7 +26,10 @@ impl Authenticate {
             return Err(AuthenticateError::Invalid);
         }
         match &grant.scope {
-            GrantScope::Management => Ok(Principal::Management(ManagementKey { id: grant.id, hash: grant.hash })),
+            GrantScope::Management(scope) => {
+                let (id, hash, scope) = (grant.id, grant.hash, scope.clone());
+                Ok(Principal::Management(ManagementKey { id, hash, scope }))
+            }
             GrantScope::Inference { workspace_suspended: true, workspace_id, owner_id, .. } => {
                 Err(AuthenticateError::WorkspaceSuspended {
                     api_key: grant.id,
@@ -62,6 +65,7 @@ impl Authenticate {
 mod tests {
     use super::*;
     use crate::api_key::{KeyGrant, MockKeyGrants};
+    use crate::authority::{ManagementAccess, ManagementScope};
     use crate::error::{ErrorKind, StoreError};
     use crate::ids::{ApiKeyId, WorkspaceId};
     use crate::secret::ApiKeyHash;
@@ -120,8 +124,12 @@ mod tests {
 
     #[tokio::test]
     async fn management_key_is_no_inference_key() {
-        let principal = authenticate(Ok(Some(grant(|g| g.scope = GrantScope::Management)))).await.unwrap();
-        assert!(principal.management().is_ok());
+        let narrowed =
+            ManagementScope::try_new(ManagementAccess::Keys, Some(vec![WorkspaceId::from_uuid(Uuid::nil())]));
+        let scope = narrowed.unwrap();
+        let granted = grant(|g| g.scope = GrantScope::Management(scope.clone()));
+        let principal = authenticate(Ok(Some(granted))).await.unwrap();
+        assert_eq!(principal.management().unwrap().scope(), &scope);
         assert_eq!(principal.inference().unwrap_err().to_string(), "Management keys cannot perform this operation");
     }
 

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, CreateApiKeyError, InvalidKeyLimit, KeyInsertion};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Right};
 use crate::budget::SpendLimit;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -48,18 +49,18 @@ impl CreateApiKey {
     }
 
     /// Creates a key. Returns it with its secret, which cannot be read later.
-    pub async fn execute(&self, actor: &Actor, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
-        let (key, secret, audit) = self.draft(actor, &new)?;
+    pub async fn execute(&self, by: &Authority, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
+        let (key, secret, audit) = self.draft(by, &new)?;
         if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
     }
 
     /// Creates a key like [`Self::execute`], unless a key of its workspace, or another management key, has its name.
     pub async fn execute_unique(
         &self,
-        actor: &Actor,
+        by: &Authority,
         new: NewApiKey,
     ) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
-        let (key, secret, audit) = self.draft(actor, &new)?;
+        let (key, secret, audit) = self.draft(by, &new)?;
         match self.keys.insert_unique(&key, &audit).await? {
             KeyInsertion::Inserted => Ok((key, secret)),
             KeyInsertion::UnknownWorkspace => Err(CreateApiKeyError::UnknownWorkspace),
@@ -67,9 +68,13 @@ impl CreateApiKey {
         }
     }
 
-    fn draft(&self, actor: &Actor, new: &NewApiKey) -> Result<(ApiKey, ApiKeySecret, AuditDraft), CreateApiKeyError> {
+    fn draft(&self, by: &Authority, new: &NewApiKey) -> Result<(ApiKey, ApiKeySecret, AuditDraft), CreateApiKeyError> {
+        by.check(if new.scope.management().is_some() { Right::Unrestricted } else { Right::Keys })?;
+        if !new.scope.is_visible_to(by) {
+            return Err(CreateApiKeyError::UnknownWorkspace);
+        }
         let now = self.clock.now();
-        check_limits(new.scope, new.limit, new.rates)?;
+        check_limits(&new.scope, new.limit, new.rates)?;
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(CreateApiKeyError::ExpiryInThePast);
         }
@@ -80,7 +85,7 @@ impl CreateApiKey {
             hash: secret.hash(),
             label: secret.label(),
             name,
-            scope: new.scope,
+            scope: new.scope.clone(),
             disabled: false,
             expires_at: new.expires_at,
             limit: new.limit,
@@ -88,18 +93,18 @@ impl CreateApiKey {
             guardrail_id: None,
             created_at: now,
         };
-        let audit = audit_draft(actor, "key.create", key.id, None, Some(view(&key)));
+        let audit = audit_draft(by, "key.create", key.id, None, Some(view(&key)));
         Ok((key, secret, audit))
     }
 }
 
 /// Checks that a key of this scope can have these limits.
 pub(super) fn check_limits(
-    scope: ApiKeyScope,
+    scope: &ApiKeyScope,
     limit: Option<SpendLimit>,
     rates: RateLimits,
 ) -> Result<(), InvalidKeyLimit> {
-    if scope == ApiKeyScope::Management && (limit.is_some() || !rates.is_none()) {
+    if scope.management().is_some() && (limit.is_some() || !rates.is_none()) {
         return Err(InvalidKeyLimit::OfManagementKey);
     }
     if limit.is_some_and(|limit| limit.amount <= Usd::ZERO) {

@@ -1,6 +1,7 @@
 //! Errors of keys.
 
 use super::KeyReference;
+use crate::authority::{InvalidManagementScope, Restricted};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
 
@@ -80,6 +81,9 @@ pub enum InvalidKeyLimit {
 /// An error of creating a key.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateApiKeyError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),
@@ -104,6 +108,7 @@ impl CreateApiKeyError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
             Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::NameTaken(_) => ErrorKind::Conflict,
@@ -112,9 +117,37 @@ impl CreateApiKeyError {
     }
 }
 
+/// The change would leave no unrestricted key that is enabled and does not expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is the last unrestricted management key that is enabled and does not expire; create another one first")]
+pub struct LastUnrestrictedKey;
+
+/// An error of a change of a stored key.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreKeyError {
+    /// The change was rejected, see [`super::LastKeyRule`].
+    #[error(transparent)]
+    LastUnrestrictedKey(#[from] LastUnrestrictedKey),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<StoreKeyError> for ChangeApiKeyError {
+    fn from(error: StoreKeyError) -> Self {
+        match error {
+            StoreKeyError::LastUnrestrictedKey(last) => last.into(),
+            StoreKeyError::Store(error) => error.into(),
+        }
+    }
+}
+
 /// An error of changing a key.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeApiKeyError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The key does not exist, or is deleted.
     #[error("key {0} not found")]
     UnknownKey(KeyReference),
@@ -124,6 +157,15 @@ pub enum ChangeApiKeyError {
     /// The limits are invalid.
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
+    /// The new scope is invalid.
+    #[error(transparent)]
+    InvalidScope(#[from] InvalidManagementScope),
+    /// An inference key has no management scope.
+    #[error("only a management key has access and workspaces")]
+    ScopeOfInferenceKey,
+    /// No other lasting unrestricted key exists.
+    #[error(transparent)]
+    LastUnrestrictedKey(#[from] LastUnrestrictedKey),
     /// A reset interval without a limit.
     #[error("--limit-reset requires a limit; set --limit-usd too")]
     ResetWithoutLimit,
@@ -143,10 +185,14 @@ impl ChangeApiKeyError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownKey(_) => ErrorKind::NotFound,
-            Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ResetWithoutLimit | Self::ExpiryInThePast => {
-                ErrorKind::InvalidRequest
-            }
-            Self::Contended => ErrorKind::Conflict,
+            Self::Restricted(error) => error.kind(),
+            Self::InvalidName(_)
+            | Self::InvalidLimit(_)
+            | Self::InvalidScope(_)
+            | Self::ScopeOfInferenceKey
+            | Self::ResetWithoutLimit
+            | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
+            Self::Contended | Self::LastUnrestrictedKey(_) => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

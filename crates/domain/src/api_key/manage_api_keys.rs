@@ -6,10 +6,11 @@ use chrono::{DateTime, Utc};
 
 use super::create_api_key::check_limits;
 use super::model::{audit_draft, view};
-use super::{ApiKey, ApiKeyName, ApiKeyRepository, ChangeApiKeyError, KeyReference};
-use crate::audit::Actor;
+use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ChangeApiKeyError, KeyReference, LastKeyRule};
+use crate::authority::{Authority, ManagementAccess, ManagementScope, Right};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::edit::Edit;
+use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -23,6 +24,10 @@ const MAX_ATTEMPTS: u32 = 8;
 pub struct ApiKeyChange {
     /// The display name, 1 to 200 characters.
     pub name: Option<String>,
+    /// The access of a management key.
+    pub access: Option<ManagementAccess>,
+    /// The workspaces of a management key, 1 to 100; cleared, all.
+    pub workspaces: Edit<Vec<WorkspaceId>>,
     /// The spend limit, above zero; clearing it clears the reset as well.
     pub limit: Edit<Usd>,
     /// The reset interval; requires a limit.
@@ -39,6 +44,8 @@ impl ApiKeyChange {
     /// Returns true if no field changes.
     pub fn is_empty(&self) -> bool {
         self.name.is_none()
+            && self.access.is_none()
+            && self.workspaces.is_keep()
             && self.limit.is_keep()
             && self.limit_reset.is_keep()
             && self.requests_per_minute.is_keep()
@@ -54,6 +61,7 @@ impl ApiKeyChange {
         }
         let after = ApiKey {
             name: name.unwrap_or_else(|| before.name.clone()),
+            scope: self.scope_of(&before.scope)?,
             limit: self.limit_of(before.limit)?,
             rates: RateLimits {
                 requests_per_minute: self.requests_per_minute.of(before.rates.requests_per_minute),
@@ -62,8 +70,18 @@ impl ApiKeyChange {
             expires_at,
             ..before.clone()
         };
-        check_limits(after.scope, after.limit, after.rates)?;
+        check_limits(&after.scope, after.limit, after.rates)?;
         Ok(after)
+    }
+
+    fn scope_of(&self, before: &ApiKeyScope) -> Result<ApiKeyScope, ChangeApiKeyError> {
+        if self.access.is_none() && self.workspaces.is_keep() {
+            return Ok(before.clone());
+        }
+        let scope = before.management().ok_or(ChangeApiKeyError::ScopeOfInferenceKey)?;
+        let workspaces = self.workspaces.clone().of(scope.workspaces().map(<[WorkspaceId]>::to_vec));
+        let access = self.access.unwrap_or(scope.access());
+        Ok(ApiKeyScope::Management(ManagementScope::try_new(access, workspaces)?))
     }
 
     fn limit_of(&self, before: Option<SpendLimit>) -> Result<Option<SpendLimit>, ChangeApiKeyError> {
@@ -94,18 +112,19 @@ impl ManageApiKeys {
     /// earlier.
     pub async fn update(
         &self,
-        actor: &Actor,
+        by: &Authority,
         name: &KeyReference,
         change: &ApiKeyChange,
     ) -> Result<ApiKey, ChangeApiKeyError> {
+        by.check(Right::Keys)?;
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.find(name).await?;
+            let before = self.find(by, name).await?;
             let after = change.of(&before, self.clock.now())?;
             if after == before {
                 return Ok(before);
             }
-            let audit = audit_draft(actor, "key.update", before.id, Some(view(&before)), Some(view(&after)));
-            if self.keys.update(&before, &after, &audit).await? {
+            let audit = audit_draft(by, "key.update", before.id, Some(view(&before)), Some(view(&after)));
+            if self.keys.update(&before, &after, LastKeyRule::of(by), &audit).await? {
                 return Ok(after);
             }
         }
@@ -115,27 +134,40 @@ impl ManageApiKeys {
     /// Disables or enables a key, and returns it. A disabled key is rejected until it is enabled.
     pub async fn switch(
         &self,
-        actor: &Actor,
+        by: &Authority,
         name: &KeyReference,
         disabled: bool,
     ) -> Result<ApiKey, ChangeApiKeyError> {
-        let found = self.find(name).await?;
+        by.check(Right::Keys)?;
+        let found = self.find(by, name).await?;
         let state = |disabled: bool| Some(Json::object([("disabled", if disabled { "true" } else { "false" })]));
-        let audit = audit_draft(actor, "key.set_disabled", found.id, state(found.disabled), state(disabled));
-        let is_set = self.keys.set_disabled(found.id, disabled, &audit).await?;
+        let audit = audit_draft(by, "key.set_disabled", found.id, state(found.disabled), state(disabled));
+        let is_set = self.keys.set_disabled(found.id, disabled, LastKeyRule::of(by), &audit).await?;
         if is_set { Ok(ApiKey { disabled, ..found }) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 
     /// Deletes a key and returns it. It is rejected from then on, and its id and hash are never reused.
-    pub async fn delete(&self, actor: &Actor, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
-        let before = self.find(name).await?;
-        let audit = audit_draft(actor, "key.delete", before.id, Some(view(&before)), None);
-        if self.keys.delete(before.id, &audit).await? { Ok(before) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
+    pub async fn delete(&self, by: &Authority, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+        by.check(Right::Keys)?;
+        let before = self.find(by, name).await?;
+        let audit = audit_draft(by, "key.delete", before.id, Some(view(&before)), None);
+        let is_deleted = self.keys.delete(before.id, LastKeyRule::of(by), &audit).await?;
+        if is_deleted { Ok(before) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 
-    async fn find(&self, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
-        self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))
+    async fn find(&self, by: &Authority, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+        find_visible(&*self.keys, by, name).await
     }
+}
+
+/// Finds a live key that exists for the caller.
+pub(super) async fn find_visible(
+    keys: &dyn ApiKeyRepository,
+    by: &Authority,
+    name: &KeyReference,
+) -> Result<ApiKey, ChangeApiKeyError> {
+    let found = keys.find(name).await?.filter(|key| key.scope.is_visible_to(by));
+    found.ok_or(ChangeApiKeyError::UnknownKey(*name))
 }
 
 #[cfg(test)]

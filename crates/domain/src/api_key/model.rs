@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{InvalidApiKeyName, KeyIdentity};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::{Authority, ManagementScope};
 use crate::budget::SpendLimit;
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
@@ -38,6 +39,12 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
+    /// Returns true for an unrestricted management key that is enabled and has no expiry.
+    pub fn is_lasting_unrestricted(&self) -> bool {
+        let is_unrestricted = self.scope.management().is_some_and(ManagementScope::is_unrestricted);
+        is_unrestricted && !self.disabled && self.expires_at.is_none()
+    }
+
     /// Returns the id and the hash.
     pub fn identity(&self) -> KeyIdentity {
         KeyIdentity { id: self.id, hash: self.hash }
@@ -45,21 +52,34 @@ impl ApiKey {
 }
 
 /// The scope of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiKeyScope {
     /// Calls models and handles files of one workspace.
     Inference(WorkspaceId),
-    /// Manages all workspaces; cannot call models.
-    Management,
+    /// Manages workspaces; cannot call models.
+    Management(ManagementScope),
 }
 
 impl ApiKeyScope {
     /// Returns the workspace of an inference key.
-    pub fn workspace_id(self) -> Option<WorkspaceId> {
+    pub fn workspace_id(&self) -> Option<WorkspaceId> {
         match self {
-            Self::Inference(id) => Some(id),
-            Self::Management => None,
+            Self::Inference(id) => Some(*id),
+            Self::Management(_) => None,
         }
+    }
+
+    /// Returns the scope of a management key.
+    pub fn management(&self) -> Option<&ManagementScope> {
+        match self {
+            Self::Inference(_) => None,
+            Self::Management(scope) => Some(scope),
+        }
+    }
+
+    /// Returns true if keys of this scope exist for the caller. Management keys do for unrestricted callers only.
+    pub fn is_visible_to(&self, by: &Authority) -> bool {
+        self.workspace_id().map_or_else(|| by.scope().is_unrestricted(), |workspace| by.sees(workspace))
     }
 }
 
@@ -127,7 +147,7 @@ pub enum GrantScope {
         workspace_rates: RateLimits,
     },
     /// A management key.
-    Management,
+    Management(ManagementScope),
 }
 
 /// Proof that the caller holds a live inference key of a workspace that is not suspended. Only
@@ -235,6 +255,7 @@ impl InferenceKey {
 pub struct ManagementKey {
     pub(super) id: ApiKeyId,
     pub(super) hash: ApiKeyHash,
+    pub(super) scope: ManagementScope,
 }
 
 impl ManagementKey {
@@ -248,10 +269,27 @@ impl ManagementKey {
         self.hash
     }
 
-    /// Returns a caller without authentication, for tests: without hash.
+    /// Returns the scope of the key.
+    pub fn scope(&self) -> &ManagementScope {
+        &self.scope
+    }
+
+    /// Returns the authority of the key; `actor` names the key in the audit log.
+    pub fn authority(&self, actor: Actor) -> Authority {
+        Authority::of_key(actor, self.scope.clone())
+    }
+
+    /// Returns a caller without authentication, for tests: unrestricted and without hash.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(id: ApiKeyId) -> Self {
-        Self { id, hash: ApiKeyHash::from_bytes([0; 32]) }
+        Self { id, hash: ApiKeyHash::from_bytes([0; 32]), scope: ManagementScope::UNRESTRICTED }
+    }
+
+    /// Sets the scope, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_scope(self, scope: ManagementScope) -> Self {
+        Self { scope, ..self }
     }
 }
 
@@ -295,10 +333,12 @@ pub(super) fn view(key: &ApiKey) -> Json {
         |value: Option<String>| value.map_or_else(|| "null".to_owned(), |text| Json::string(&text).text().to_owned());
     let number = |value: Option<u32>| value.map_or_else(|| "null".to_owned(), |number| number.to_string());
     let limit = key.limit;
+    let management = key.scope.management().map(ManagementScope::view);
     Json::object([
         ("name", Json::string(key.name.as_str()).text()),
         ("hash", Json::string(&key.hash.to_string()).text()),
         ("workspace_id", &text(key.scope.workspace_id().map(|id| id.to_string()))),
+        ("management", management.as_ref().map_or("null", Json::text)),
         ("limit_usd", &limit.map_or_else(|| "null".to_owned(), |limit| limit.amount.to_string())),
         ("limit_reset", &text(limit.and_then(|limit| limit.reset).map(|reset| reset.as_str().to_owned()))),
         ("requests_per_minute", &number(key.rates.requests_per_minute)),
@@ -308,11 +348,11 @@ pub(super) fn view(key: &ApiKey) -> Json {
 }
 
 pub(super) fn audit_draft(
-    actor: &Actor,
+    by: &Authority,
     action: &'static str,
     id: ApiKeyId,
     before: Option<Json>,
     after: Option<Json>,
 ) -> AuditDraft {
-    AuditDraft::change(actor, action, format!("key {id}"), before, after)
+    AuditDraft::change(by.actor(), action, format!("key {id}"), before, after)
 }

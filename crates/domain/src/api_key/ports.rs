@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ApiKey, KeyGrant, KeyIdentity, KeyReference};
+use super::{ApiKey, KeyGrant, KeyIdentity, KeyReference, StoreKeyError};
 use crate::audit::AuditDraft;
+use crate::authority::Authority;
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::secret::ApiKeyHash;
@@ -59,12 +60,30 @@ pub enum KeyInsertion {
     NameTaken,
 }
 
+/// The treatment of the last unrestricted key that is enabled and does not expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastKeyRule {
+    /// It stays so: a change that ends this is an error, so that management over HTTP cannot lock itself out.
+    Enforced,
+    /// The operator, who needs no key, may change it.
+    Waived,
+}
+
+impl LastKeyRule {
+    /// Returns the rule for a caller.
+    pub fn of(by: &Authority) -> Self {
+        if by.is_operator() { Self::Waived } else { Self::Enforced }
+    }
+}
+
 /// Stores keys.
 ///
 /// # Contract
 /// - Every method is one transaction; those that change something write their audit entry in it.
 /// - `update`, `set_disabled`, `rotate` and `delete` MUST write the key to the change feed in the same transaction, by
 ///   the hash that it had before. `insert` need not: no cache keeps unknown keys.
+/// - With [`LastKeyRule::Enforced`], `update`, `set_disabled` and `delete` MUST decide in their transaction whether
+///   another unrestricted key is enabled and has no expiry. Of concurrent deletions of the last two, one MUST fail.
 /// - A deleted key does not exist for any method but `identities`. Its id and hash stay used: an `insert` with one of
 ///   them is [`StoreError::Corrupt`].
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -87,16 +106,28 @@ pub trait ApiKeyRepository: Send + Sync {
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError>;
 
     /// Disables or enables a key. Returns false if it is not live.
-    async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
+    async fn set_disabled(
+        &self,
+        id: ApiKeyId,
+        disabled: bool,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError>;
 
-    /// Replaces name, limit, rates and expiry of a live key by those of `after` if they still equal those of `before`.
+    /// Replaces name, management scope, limit, rates and expiry of a live key by those of `after` if they still equal those of `before`.
     /// Returns false if they differ, or the key is not live.
-    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
+    async fn update(
+        &self,
+        before: &ApiKey,
+        after: &ApiKey,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreKeyError>;
 
     /// Replaces hash and label of a live key by those of `after` if its hash still equals that of `before`. Returns
     /// false if it differs, or the key is not live. The old hash no longer refers to the key.
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Deletes a key permanently. Returns false if it is not live.
-    async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError>;
+    async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError>;
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::manage_api_keys::find_visible;
 use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, GrantCache, KeyReference};
-use crate::audit::Actor;
+use crate::authority::{Authority, Right};
 use crate::secret::ApiKeySecret;
 use crate::system::SecretGenerator;
 
@@ -26,20 +27,21 @@ impl RotateApiKey {
     /// state.
     ///
     /// # Errors
-    /// An unknown key; a concurrent rotation, so that each old secret gets at most one new secret; a failure of the
+    /// A missing right; an unknown key; a concurrent rotation, so that each old secret gets at most one new secret; a failure of the
     /// store or the random source.
     pub async fn execute(
         &self,
-        actor: &Actor,
+        by: &Authority,
         name: &KeyReference,
     ) -> Result<(ApiKey, ApiKeySecret), ChangeApiKeyError> {
-        let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+        by.check(Right::Keys)?;
+        let before = find_visible(&*self.keys, by, name).await?;
         let secret = self.secrets.api_key_secret()?;
         let after = ApiKey { hash: secret.hash(), label: secret.label(), ..before.clone() };
-        let audit = audit_draft(actor, "key.rotate", before.id, Some(view(&before)), Some(view(&after)));
+        let audit = audit_draft(by, "key.rotate", before.id, Some(view(&before)), Some(view(&after)));
         if !self.keys.rotate(&before, &after, &audit).await? {
             // The key existed before: it was deleted since, or rotated.
-            self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+            find_visible(&*self.keys, by, name).await?;
             return Err(ChangeApiKeyError::Contended);
         }
         if let Err(error) = self.cache.invalidate(&before.hash).await {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::manage_guardrails::is_visible;
 use super::{AssignKeysError, GuardrailRepository, ManageGuardrails};
-use crate::api_key::{KeyReference, ManagementKey};
-use crate::audit::Actor;
+use crate::api_key::KeyReference;
+use crate::authority::{Authority, Right};
 use crate::ids::GuardrailId;
 
 /// Assigns many keys to one guardrail in one transaction.
@@ -26,14 +27,17 @@ impl AssignKeysToGuardrail {
     /// neither a hash nor an id are skipped without a look-up.
     pub async fn execute(
         &self,
-        _authority: &ManagementKey,
-        actor: &Actor,
+        by: &Authority,
         guardrail_id: &str,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
+        by.check(Right::Write)?;
         let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        self.guardrails.assign_keys(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        if !is_visible(&*self.guardrails, by, id).await? {
+            return Err(AssignKeysError::UnknownGuardrail);
+        }
+        self.guardrails.assign_keys(id, &keys, by.actor()).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
@@ -69,14 +73,17 @@ impl ManageGuardrails {
     /// or if the store fails.
     pub async fn remove_keys(
         &self,
-        _authority: &ManagementKey,
-        actor: &Actor,
+        by: &Authority,
         guardrail_id: &str,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
+        by.check(Right::Write)?;
         let keys = parse_key_references(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        self.guardrails.remove_keys(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        if !is_visible(&*self.guardrails, by, id).await? {
+            return Err(AssignKeysError::UnknownGuardrail);
+        }
+        self.guardrails.remove_keys(id, &keys, by.actor()).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
@@ -85,14 +92,13 @@ mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
     use crate::guardrail::{MockGuardrailRepository, fixtures};
-    use crate::testing::{MemoryStore, SequentialIds};
+    use crate::testing::MemoryStore;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
 
     async fn assign(repository: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
-        let authority = ManagementKey::for_tests(SequentialIds::key(9));
         AssignKeysToGuardrail::new(Arc::new(repository))
-            .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
+            .execute(&Authority::system(), id, hashes.iter().map(String::as_str))
             .await
     }
 
@@ -140,8 +146,7 @@ mod tests {
     }
 
     async fn remove(port: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
-        let authority = ManagementKey::for_tests(SequentialIds::key(9));
-        manage(port).remove_keys(&authority, &Actor::system(), id, hashes.iter().map(String::as_str)).await
+        manage(port).remove_keys(&Authority::system(), id, hashes.iter().map(String::as_str)).await
     }
 
     #[tokio::test]
@@ -149,7 +154,7 @@ mod tests {
         let mut port = MockGuardrailRepository::new();
         port.expect_remove_keys()
             .withf(|id, names, actor| {
-                id.to_string() == ID && names.len() == 2 && names.is_sorted() && *actor == Actor::system()
+                id.to_string() == ID && names.len() == 2 && names.is_sorted() && actor == Authority::system().actor()
             })
             .return_once(|_, _, _| Ok(Some(2)));
         let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "nonsense".to_owned()];
@@ -162,7 +167,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let error = remove(MockGuardrailRepository::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let listed = manage(MockGuardrailRepository::new()).list_assigned_keys("x", 0, 1).await;
+        let listed = manage(MockGuardrailRepository::new()).list_assigned_keys(&Authority::system(), "x", 0, 1).await;
         assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
     }
 

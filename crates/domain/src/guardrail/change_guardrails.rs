@@ -1,8 +1,9 @@
 //! Deleting a guardrail, restoring a version of it, and setting the default guardrail of a workspace.
 
-use super::manage_guardrails::audit_draft;
+use super::manage_guardrails::{audit_draft, check_default};
 use super::{Guardrail, GuardrailError, ManageGuardrails, PlacedGuardrail};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Right};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 
@@ -10,10 +11,12 @@ impl ManageGuardrails {
     /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
     ///
     /// # Errors
-    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
-    pub async fn delete(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
-        let before = self.get(id).await?;
-        let audit = audit_draft(actor, "guardrail.delete", Some(&before), None);
+    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    pub async fn delete(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
+        by.check(Right::Write)?;
+        let before = self.get(by, id).await?;
+        check_default(by, before.workspace_default)?;
+        let audit = audit_draft(by, "guardrail.delete", Some(&before), None);
         let deleted = self.guardrails.delete(before.guardrail.id, &audit).await?;
         if deleted { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
     }
@@ -26,22 +29,24 @@ impl ManageGuardrails {
     /// time, or if the store fails.
     pub async fn restore_version(
         &self,
-        actor: &Actor,
+        by: &Authority,
         id: &str,
         version: u32,
     ) -> Result<PlacedGuardrail, GuardrailError> {
-        let Guardrail { name, budget, rules, .. } = self.get_version(id, version).await?.guardrail;
+        by.check(Right::Write)?;
+        let Guardrail { name, budget, rules, .. } = self.get_version(by, id, version).await?.guardrail;
         let back = |now: Guardrail| Ok(Guardrail { name: name.clone(), budget, rules: rules.clone(), ..now });
-        self.change(actor, "guardrail.restore", id, None, back).await
+        self.change(by, "guardrail.restore", id, None, back).await
     }
 
     /// Makes the guardrail its workspace's default, replacing the previous one.
     ///
     /// # Errors
-    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
-    pub async fn set_default(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
-        let guardrail = self.find(id).await?;
-        let done = self.replace_default(actor, guardrail.workspace_id, Some(guardrail.id)).await?;
+    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    pub async fn set_default(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
+        by.check(Right::Unrestricted)?;
+        let guardrail = self.find(by, id).await?;
+        let done = self.replace_default(by, guardrail.workspace_id, Some(guardrail.id)).await?;
         if done { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
     }
 
@@ -51,17 +56,18 @@ impl ManageGuardrails {
     /// Fails if the workspace does not exist or the store fails.
     pub async fn clear_default(
         &self,
-        actor: &Actor,
+        by: &Authority,
         workspace: Option<WorkspaceId>,
     ) -> Result<WorkspaceId, GuardrailError> {
-        let workspace = self.workspace(workspace).await?.id;
-        let done = self.replace_default(actor, workspace, None).await?;
+        by.check(Right::Unrestricted)?;
+        let workspace = self.workspace(by, workspace).await?.id;
+        let done = self.replace_default(by, workspace, None).await?;
         if done { Ok(workspace) } else { Err(GuardrailError::UnknownWorkspace) }
     }
 
     async fn replace_default(
         &self,
-        actor: &Actor,
+        by: &Authority,
         workspace: WorkspaceId,
         guardrail: Option<GuardrailId>,
     ) -> Result<bool, GuardrailError> {
@@ -74,7 +80,7 @@ impl ManageGuardrails {
         let state = |id| Json::object([("default_guardrail_id", id_or_null(id).text())]);
         let (before, after) = (Some(state(before.default_guardrail_id)), Some(state(guardrail)));
         let subject = format!("workspace {workspace}");
-        let audit = AuditDraft::change(actor, "workspace.default_guardrail", subject, before, after);
+        let audit = AuditDraft::change(by.actor(), "workspace.default_guardrail", subject, before, after);
         Ok(self.guardrails.set_default(workspace, guardrail, &audit).await?)
     }
 }

@@ -1,23 +1,26 @@
 //! Creates guardrails.
 
-use super::manage_guardrails::audit_draft;
+use super::manage_guardrails::{audit_draft, check_default};
 use super::{
     Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailRules, InvalidGuardrail, ManageGuardrails,
     PlacedGuardrail,
 };
-use crate::audit::Actor;
+use crate::authority::{Authority, Right};
 
 impl ManageGuardrails {
     /// Creates a guardrail in the workspace that the draft names, or in the default workspace. It is assigned to no key
     /// yet. With `workspace_default` the same transaction makes it the workspace's default guardrail.
     ///
     /// # Errors
-    /// Fails if the draft is invalid or has no name, if the workspace does not exist, or if the store fails.
-    pub async fn create(&self, actor: &Actor, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
+    /// Fails if the caller lacks the right, if the draft is invalid or has no name, if the workspace does not exist, or if the store fails.
+    pub async fn create(&self, by: &Authority, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
+        by.check(Right::Write)?;
+        let workspace_default = draft.workspace_default() == Some(true);
+        check_default(by, workspace_default)?;
         let name = draft.name().ok_or_else(|| InvalidGuardrail::new("name", "is required"))?;
         let blank = Guardrail {
             id: self.ids.guardrail_id(),
-            workspace_id: self.workspace(draft.workspace_id()).await?.id,
+            workspace_id: self.workspace(by, draft.workspace_id()).await?.id,
             name: GuardrailName::try_new(name).map_err(|fault| InvalidGuardrail::new("name", fault.to_string()))?,
             budget: None,
             rules: GuardrailRules::default(),
@@ -26,9 +29,8 @@ impl ManageGuardrails {
             updated_at: None,
         };
         let guardrail = draft.apply(blank, &self.names)?;
-        let workspace_default = draft.workspace_default() == Some(true);
         let placed = PlacedGuardrail { guardrail, workspace_default };
-        let audit = audit_draft(actor, "guardrail.create", None, Some(&placed));
+        let audit = audit_draft(by, "guardrail.create", None, Some(&placed));
         let added = self.guardrails.insert(&placed.guardrail, workspace_default, &audit).await?;
         if added { Ok(placed) } else { Err(GuardrailError::UnknownWorkspace) }
     }

@@ -1,7 +1,9 @@
 //! Errors of guardrails.
 
 use super::filter::InvalidFilters;
+use crate::authority::Restricted;
 use crate::error::{ErrorKind, StoreError};
+use crate::workspace::ChooseWorkspaceError;
 
 /// A name that is empty, too long or holds control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,9 @@ impl From<InvalidFilters> for InvalidGuardrail {
 /// The error of reading or changing a guardrail. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardrailError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The record is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidGuardrail),
@@ -48,6 +53,9 @@ pub enum GuardrailError {
     /// The workspace does not exist.
     #[error("workspace not found")]
     UnknownWorkspace,
+    /// The caller manages several workspaces and names none.
+    #[error("workspace_id is required: the key manages several workspaces")]
+    WorkspaceRequired,
     /// Every attempt to write collided with a concurrent change.
     #[error("the guardrail was changed concurrently; try again")]
     Conflict,
@@ -60,7 +68,8 @@ impl GuardrailError {
     /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid(_) => ErrorKind::InvalidRequest,
+            Self::Restricted(error) => error.kind(),
+            Self::Invalid(_) | Self::WorkspaceRequired => ErrorKind::InvalidRequest,
             Self::UnknownGuardrail | Self::UnknownVersion | Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::Conflict => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
@@ -68,9 +77,22 @@ impl GuardrailError {
     }
 }
 
+impl From<ChooseWorkspaceError> for GuardrailError {
+    fn from(error: ChooseWorkspaceError) -> Self {
+        match error {
+            ChooseWorkspaceError::Unknown => Self::UnknownWorkspace,
+            ChooseWorkspaceError::Required => Self::WorkspaceRequired,
+            ChooseWorkspaceError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 /// The error of assigning keys. Nothing was assigned.
 #[derive(Debug, thiserror::Error)]
 pub enum AssignKeysError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// `key_hashes` has no element.
     #[error("key_hashes must have at least one element")]
     NoHashes,
@@ -89,6 +111,7 @@ impl AssignKeysError {
     /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::NoHashes | Self::EmptyHash(_) => ErrorKind::InvalidRequest,
             Self::UnknownGuardrail => ErrorKind::NotFound,
             Self::Store(error) => error.kind(),

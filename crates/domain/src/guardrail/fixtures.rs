@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::{Guardrail, GuardrailDraft, GuardrailName, GuardrailRules, InvalidGuardrail, KnownNames, ManageGuardrails};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::Authority;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::model::{AliasTarget, Model, Pricing};
@@ -90,6 +91,10 @@ pub(crate) fn apply_draft(text: &str) -> Result<Guardrail, InvalidGuardrail> {
 
 pub(crate) fn actor() -> Actor {
     Actor { name: "user:ada".to_owned(), source: Some("203.0.113.9".to_owned()) }
+}
+
+pub(crate) fn by() -> Authority {
+    Authority::operator(actor())
 }
 
 fn workspace(number: u64) -> Workspace {

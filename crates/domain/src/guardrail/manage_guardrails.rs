@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use super::{Guardrail, GuardrailError, GuardrailRepository, KnownNames};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Restricted, Right};
+use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::system::{Clock, IdGenerator};
-use crate::workspace::{Workspace, WorkspaceRepository};
+use crate::workspace::{Workspace, WorkspaceRepository, choose_workspace};
 
-/// The use cases that manage guardrails, over their ports. Assigning keys is an operation of its own:
+/// The use cases that manage guardrails, over their ports. Changes need [`Right::Write`]; those of a workspace's default
+/// guardrail need [`Right::Unrestricted`], because it bounds the workspace. Assigning keys is an operation of its own:
 /// [`super::AssignKeysToGuardrail`].
 #[derive(Clone)]
 pub struct ManageGuardrails {
@@ -35,42 +38,60 @@ pub struct PlacedGuardrail {
 }
 
 impl ManageGuardrails {
-    pub(super) async fn find(&self, id: &str) -> Result<Guardrail, GuardrailError> {
+    pub(super) async fn find(&self, by: &Authority, id: &str) -> Result<Guardrail, GuardrailError> {
         let id: GuardrailId = id.parse().map_err(|_| GuardrailError::UnknownGuardrail)?;
-        self.guardrails.find(id).await?.ok_or(GuardrailError::UnknownGuardrail)
+        let found = self.guardrails.find(id).await?.filter(|guardrail| by.sees(guardrail.workspace_id));
+        found.ok_or(GuardrailError::UnknownGuardrail)
     }
 
-    /// Returns the current guardrail, of any workspace.
+    /// Returns the current guardrail, of any workspace that the caller sees.
     ///
     /// # Errors
     /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
-    pub async fn get(&self, id: &str) -> Result<PlacedGuardrail, GuardrailError> {
-        let guardrail = self.find(id).await?;
+    pub async fn get(&self, by: &Authority, id: &str) -> Result<PlacedGuardrail, GuardrailError> {
+        let guardrail = self.find(by, id).await?;
         let workspace = self.workspaces.find(guardrail.workspace_id).await?;
         let workspace_default = workspace.is_some_and(|found| found.default_guardrail_id == Some(guardrail.id));
         Ok(PlacedGuardrail { guardrail, workspace_default })
     }
 
-    /// Returns the named workspace, or the default one for `None`.
-    pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<Workspace, GuardrailError> {
-        let found = match named {
-            Some(id) => self.workspaces.find(id).await?,
-            None => self.workspaces.list().await?.into_iter().find(|workspace| workspace.is_default),
-        };
-        found.ok_or(GuardrailError::UnknownWorkspace)
+    /// Returns the named workspace, or that of a call that names none.
+    pub(super) async fn workspace(
+        &self,
+        by: &Authority,
+        named: Option<WorkspaceId>,
+    ) -> Result<Workspace, GuardrailError> {
+        Ok(choose_workspace(&*self.workspaces, by, named).await?)
     }
+}
+
+/// Returns false if the guardrail's workspace does not exist for the caller. Its workspace never changes.
+pub(super) async fn is_visible(
+    guardrails: &dyn GuardrailRepository,
+    by: &Authority,
+    id: GuardrailId,
+) -> Result<bool, StoreError> {
+    if by.sees_all() {
+        return Ok(true);
+    }
+    Ok(guardrails.find(id).await?.is_some_and(|guardrail| by.sees(guardrail.workspace_id)))
+}
+
+/// Checks the right to change a guardrail that is, or becomes, its workspace's default.
+pub(super) fn check_default(by: &Authority, is_default: bool) -> Result<(), Restricted> {
+    if is_default { by.check(Right::Unrestricted) } else { Ok(()) }
 }
 
 /// Returns the audit entry of a change from one state to another; `None` means that the guardrail does not exist.
 pub(super) fn audit_draft(
-    actor: &Actor,
+    by: &Authority,
     action: &'static str,
     before: Option<&PlacedGuardrail>,
     after: Option<&PlacedGuardrail>,
 ) -> AuditDraft {
     let id = after.or(before).map(|placed| placed.guardrail.id.to_string());
     let subject = format!("guardrail {}", id.unwrap_or_default());
-    AuditDraft::change(actor, action, subject, before.map(describe), after.map(describe))
+    AuditDraft::change(by.actor(), action, subject, before.map(describe), after.map(describe))
 }
 
 /// The highest number of characters of a pattern in an audit entry; the guardrail's versions hold the whole pattern.

@@ -1,8 +1,8 @@
 //! Changes guardrails.
 
-use super::manage_guardrails::audit_draft;
+use super::manage_guardrails::{audit_draft, check_default};
 use super::{Guardrail, GuardrailDraft, GuardrailError, ManageGuardrails, PlacedGuardrail};
-use crate::audit::Actor;
+use crate::authority::{Authority, Right};
 
 /// The number of attempts at a change while others change the same record.
 const MAX_ATTEMPTS: usize = 8;
@@ -12,30 +12,32 @@ impl ManageGuardrails {
     /// new version if something differs. Concurrent changes of other members are kept.
     ///
     /// # Errors
-    /// Fails if the draft is invalid or names no member, if the guardrail does not exist, if concurrent changes win
+    /// Fails if the caller lacks the right, if the draft is invalid or names no member, if the guardrail does not exist, if concurrent changes win
     /// every time, or if the store fails.
     pub async fn update(
         &self,
-        actor: &Actor,
+        by: &Authority,
         id: &str,
         draft: &GuardrailDraft,
     ) -> Result<PlacedGuardrail, GuardrailError> {
+        by.check(Right::Write)?;
         draft.require_changes()?;
         let change = |before: Guardrail| draft.apply(before, &self.names).map_err(GuardrailError::from);
-        self.change(actor, "guardrail.update", id, draft.workspace_default(), change).await
+        self.change(by, "guardrail.update", id, draft.workspace_default(), change).await
     }
 
     /// Replaces a guardrail with the result of `change`. It repeats the change on the newest record if it lost a race.
     pub(super) async fn change(
         &self,
-        actor: &Actor,
+        by: &Authority,
         action: &'static str,
         id: &str,
         default: Option<bool>,
         change: impl Fn(Guardrail) -> Result<Guardrail, GuardrailError>,
     ) -> Result<PlacedGuardrail, GuardrailError> {
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.get(id).await?;
+            let before = self.get(by, id).await?;
+            check_default(by, before.workspace_default || default == Some(true))?;
             let changed = change(before.guardrail.clone())?;
             let workspace_default = default.unwrap_or(before.workspace_default);
             if changed == before.guardrail && workspace_default == before.workspace_default {
@@ -47,7 +49,7 @@ impl ManageGuardrails {
                 ..changed
             };
             let after = PlacedGuardrail { guardrail, workspace_default };
-            let audit = audit_draft(actor, action, Some(&before), Some(&after));
+            let audit = audit_draft(by, action, Some(&before), Some(&after));
             if self.guardrails.update(&after.guardrail, default, &audit).await? {
                 return Ok(after);
             }

@@ -1,6 +1,7 @@
 //! Errors of models.
 
 use super::ModelId;
+use crate::authority::Restricted;
 use crate::error::{ErrorKind, StoreError};
 
 /// The text is not a list of output modalities. Holds the invalid element, cut to 64 characters.
@@ -86,6 +87,9 @@ pub enum CatalogueViolation {
 /// An error of an import, which changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportCatalogueError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The rows are invalid.
     #[error(transparent)]
     Fault(#[from] CatalogueViolation),
@@ -101,6 +105,7 @@ impl ImportCatalogueError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::Fault(_) => ErrorKind::InvalidRequest,
             Self::Changed => ErrorKind::Unavailable,
             Self::Store(error) => error.kind(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{
     CatalogueChange, CatalogueSnapshot, CatalogueViolation, ImportCatalogueError, Model, ModelId, ModelRepository,
 };
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Right};
 use crate::error::StoreError;
 use crate::json::Json;
 
@@ -67,7 +68,13 @@ impl ImportCatalogue {
     }
 
     /// Validates `rows` as [`Self::execute`] does, and stores nothing.
-    pub async fn preview(&self, rows: Vec<Model>, mode: ImportMode) -> Result<ImportPreview, ImportCatalogueError> {
+    pub async fn preview(
+        &self,
+        by: &Authority,
+        rows: Vec<Model>,
+        mode: ImportMode,
+    ) -> Result<ImportPreview, ImportCatalogueError> {
+        by.check(Right::Unrestricted)?;
         if rows.is_empty() {
             return Err(CatalogueViolation::Empty.into());
         }
@@ -86,16 +93,17 @@ impl ImportCatalogue {
     /// A removed row whose canonical slug and variant return in a new row was renamed: its old id still resolves.
     pub async fn execute(
         &self,
-        actor: &Actor,
+        by: &Authority,
         rows: Vec<Model>,
         mode: ImportMode,
     ) -> Result<ImportReport, ImportCatalogueError> {
+        by.check(Right::Unrestricted)?;
         if rows.is_empty() {
             return Err(CatalogueViolation::Empty.into());
         }
         for _ in 0..ATTEMPTS {
             let version = self.models.version().await?;
-            if let Some(report) = self.apply(actor, rows.clone(), mode, version).await? {
+            if let Some(report) = self.apply(by, rows.clone(), mode, version).await? {
                 return Ok(report);
             }
         }
@@ -109,28 +117,29 @@ impl ImportCatalogue {
     /// [`ImportCatalogueError::Changed`] if it has another version; nothing is stored then.
     pub async fn execute_previewed(
         &self,
-        actor: &Actor,
+        by: &Authority,
         rows: Vec<Model>,
         mode: ImportMode,
         version: u64,
     ) -> Result<ImportReport, ImportCatalogueError> {
+        by.check(Right::Unrestricted)?;
         if rows.is_empty() {
             return Err(CatalogueViolation::Empty.into());
         }
-        self.apply(actor, rows, mode, version).await?.ok_or(ImportCatalogueError::Changed)
+        self.apply(by, rows, mode, version).await?.ok_or(ImportCatalogueError::Changed)
     }
 
     /// Stores the rows if the catalogue has this version. Returns `None`, and stores nothing, otherwise.
     async fn apply(
         &self,
-        actor: &Actor,
+        by: &Authority,
         rows: Vec<Model>,
         mode: ImportMode,
         version: u64,
     ) -> Result<Option<ImportReport>, ImportCatalogueError> {
         let stored = self.models.list().await?;
         let (change, report) = plan(&stored, rows, mode, &self.served)?;
-        let is_applied = self.models.apply(&change, version, &imported(actor, &report, &stored, &change)).await?;
+        let is_applied = self.models.apply(&change, version, &imported(by, &report, &stored, &change)).await?;
         Ok(is_applied.then_some(report))
     }
 }
@@ -139,7 +148,7 @@ impl ImportCatalogue {
 const MAX_NAMED_ROWS: usize = 50;
 
 /// Returns the audit entry of an import: the counts of rows, and the rows that were removed or changed prices.
-fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &CatalogueChange) -> AuditDraft {
+fn imported(by: &Authority, report: &ImportReport, stored: &[Model], change: &CatalogueChange) -> AuditDraft {
     let counts = [report.imported, report.updated, report.removed].map(|count| count.to_string());
     let [imported, updated, removed] = &counts;
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
@@ -163,7 +172,7 @@ fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &Cat
         ("prices", repriced.text()),
         ("gone", gone.text()),
     ]);
-    AuditDraft::done(actor, "catalogue.import", "catalogue", details)
+    AuditDraft::done(by.actor(), "catalogue.import", "catalogue", details)
 }
 
 fn plan(
@@ -283,7 +292,7 @@ mod tests {
         let stored = [priced("a/same", "1"), priced("a/dearer", "1"), row("a/gone", "a/gone")];
         let rows = vec![priced("a/same", "1"), priced("a/dearer", "2.50"), priced("a/new", "3")];
         let (change, report) = plan(&stored, rows, ImportMode::Replace, &HashSet::new()).unwrap();
-        let draft = imported(&Actor::system(), &report, &stored, &change);
+        let draft = imported(&Authority::system(), &report, &stored, &change);
         assert_eq!(
             draft.details.text(),
             concat!(
@@ -294,7 +303,7 @@ mod tests {
         );
         let many: Vec<Model> = (0..200).map(|number| priced(&format!("a/m{number}"), "1")).collect();
         let (change, report) = plan(&[], many, ImportMode::Merge, &HashSet::new()).unwrap();
-        let draft = imported(&Actor::system(), &report, &[], &change);
+        let draft = imported(&Authority::system(), &report, &[], &change);
         assert_eq!(draft.details.text().matches("\"id\"").count(), MAX_NAMED_ROWS, "an entry stays small");
     }
 
@@ -310,7 +319,7 @@ mod tests {
         models.expect_apply().times(2).returning(|_, version, _| Ok(version == 2));
         let import = ImportCatalogue::new(Arc::new(models));
         assert_eq!(
-            import.execute(&Actor::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
+            import.execute(&Authority::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
             1
         );
     }
@@ -324,13 +333,13 @@ mod tests {
         let import = ImportCatalogue::new(Arc::new(models)).serving(["a/kept".parse().unwrap()]);
         let rows = || vec![row("a/new", "a/new")];
         let ids = |rows: &[Model]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
-        let replaced = import.preview(rows(), ImportMode::Replace).await.unwrap();
+        let replaced = import.preview(&Authority::system(), rows(), ImportMode::Replace).await.unwrap();
         assert_eq!(replaced.report, ImportReport { imported: 1, updated: 0, removed: 1 });
         assert_eq!((replaced.version, replaced.removed), (7, vec!["a/gone".parse().unwrap()]));
         assert_eq!(ids(&replaced.rows), ["a/kept", "a/new"]);
-        let merged = import.preview(rows(), ImportMode::Merge).await.unwrap();
+        let merged = import.preview(&Authority::system(), rows(), ImportMode::Merge).await.unwrap();
         assert_eq!((merged.removed.len(), ids(&merged.rows).len()), (0, 3));
-        assert!(import.preview(Vec::new(), ImportMode::Merge).await.is_err());
+        assert!(import.preview(&Authority::system(), Vec::new(), ImportMode::Merge).await.is_err());
     }
 
     #[tokio::test]
@@ -342,9 +351,9 @@ mod tests {
         models.expect_apply().times(2).returning(|_, version, _| Ok(version == 8));
         let import = ImportCatalogue::new(Arc::new(models));
         let rows = || vec![row("a/new", "a/new")];
-        let preview = import.preview(rows(), ImportMode::Replace).await.unwrap();
+        let preview = import.preview(&Authority::system(), rows(), ImportMode::Replace).await.unwrap();
         let execute =
-            async |version| import.execute_previewed(&Actor::system(), rows(), ImportMode::Replace, version).await;
+            async |version| import.execute_previewed(&Authority::system(), rows(), ImportMode::Replace, version).await;
         let rejected = execute(preview.version).await.unwrap_err();
         assert!(matches!(rejected, ImportCatalogueError::Changed), "{rejected}");
         assert_eq!(execute(8).await.unwrap().removed, 1);
@@ -357,10 +366,10 @@ mod tests {
         models.expect_list().returning(|| Ok(Vec::new()));
         models.expect_apply().never();
         let import = ImportCatalogue::new(Arc::new(models));
-        assert!(import.execute(&Actor::system(), Vec::new(), ImportMode::Merge).await.is_err());
+        assert!(import.execute(&Authority::system(), Vec::new(), ImportMode::Merge).await.is_err());
         assert!(
             import
-                .execute(&Actor::system(), vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge)
+                .execute(&Authority::system(), vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge)
                 .await
                 .is_err()
         );

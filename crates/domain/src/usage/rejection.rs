@@ -28,6 +28,8 @@ named_enum! {
         WorkspaceSuspended = "workspace_suspended",
         /// An inference key called a management operation, or the reverse.
         WrongKeyKind = "wrong_key_kind",
+        /// A management key lacks a right.
+        ManagementKeyRestricted = "management_key_restricted",
         /// The documents of the workspace reached their quota.
         StorageQuotaExceeded = "storage_quota_exceeded",
         /// The rate limit of the key or the workspace is reached.

@@ -6,6 +6,7 @@ use super::model::named;
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::{Authority, ManagementScope, Right};
 use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
@@ -27,24 +28,26 @@ impl CreateWorkspace {
     /// Creates a workspace, which is unlimited and not the default.
     pub async fn execute(
         &self,
-        actor: &Actor,
+        by: &Authority,
         name: &str,
         owner_id: Option<String>,
     ) -> Result<Workspace, WorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
-        self.workspaces.insert(&workspace, &created(actor, &workspace)).await?;
+        self.workspaces.insert(&workspace, &created(by, &workspace)).await?;
         Ok(workspace)
     }
 
     /// Creates a workspace like [`Self::execute`], unless another one has its name.
     pub async fn execute_unique(
         &self,
-        actor: &Actor,
+        by: &Authority,
         name: &str,
         owner_id: Option<String>,
     ) -> Result<Workspace, WorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
-        if self.workspaces.insert_unique(&workspace, &created(actor, &workspace)).await? {
+        if self.workspaces.insert_unique(&workspace, &created(by, &workspace)).await? {
             Ok(workspace)
         } else {
             Err(WorkspaceError::NameTaken(name.to_owned()))
@@ -52,9 +55,10 @@ impl CreateWorkspace {
     }
 
     /// Returns the default workspace; creates it if there is none.
-    pub async fn default(&self, actor: &Actor) -> Result<Workspace, WorkspaceError> {
+    pub async fn default(&self, by: &Authority) -> Result<Workspace, WorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };
-        Ok(self.workspaces.default_or_insert(&draft, &created(actor, &draft)).await?)
+        Ok(self.workspaces.default_or_insert(&draft, &created(by, &draft)).await?)
     }
 
     fn draft(&self, name: WorkspaceName, owner_id: Option<String>) -> Workspace {
@@ -62,9 +66,9 @@ impl CreateWorkspace {
     }
 }
 
-fn created(actor: &Actor, workspace: &Workspace) -> AuditDraft {
+fn created(by: &Authority, workspace: &Workspace) -> AuditDraft {
     let subject = format!("workspace {}", workspace.id);
-    AuditDraft::change(actor, "workspace.create", subject, None, Some(named(&workspace.name)))
+    AuditDraft::change(by.actor(), "workspace.create", subject, None, Some(named(&workspace.name)))
 }
 
 /// Creates the default workspace and the first management key, once.
@@ -97,7 +101,7 @@ impl BootstrapInstance {
             hash: secret.hash(),
             label: secret.label(),
             name: ApiKeyName::first_management_key(),
-            scope: ApiKeyScope::Management,
+            scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
             disabled: false,
             expires_at: None,
             limit: None,

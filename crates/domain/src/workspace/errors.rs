@@ -1,6 +1,7 @@
 //! Errors of workspaces.
 
 use super::{InvalidWorkspaceName, WorkspaceContents};
+use crate::authority::Restricted;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -8,6 +9,9 @@ use crate::money::Usd;
 /// An error of creating or finding a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidWorkspaceName),
@@ -25,6 +29,7 @@ impl WorkspaceError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::InvalidName(_) => ErrorKind::InvalidRequest,
             Self::NameTaken(_) => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
@@ -35,6 +40,9 @@ impl WorkspaceError {
 /// An error of changing a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeWorkspaceError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// The workspace does not exist.
     #[error("workspace {0} not found")]
     UnknownWorkspace(WorkspaceId),
@@ -83,6 +91,7 @@ impl ChangeWorkspaceError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::UnknownWorkspace(_) => ErrorKind::NotFound,
             Self::CreditOutOfRange
             | Self::NoCreditToTake

@@ -7,14 +7,15 @@ use super::{
     BudgetsChange, ChangeWorkspaceError, MAX_ATTEMPTS, RatesChange, Workspace, WorkspaceDeletion, WorkspaceName,
     WorkspaceRepository,
 };
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Right};
 use crate::budget::WorkspaceBudgets;
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 
-/// Changes and deletes workspaces.
+/// Changes and deletes workspaces. Every change needs [`Right::Unrestricted`].
 pub struct ManageWorkspaces {
     workspaces: Arc<dyn WorkspaceRepository>,
 }
@@ -29,14 +30,15 @@ impl ManageWorkspaces {
     ///
     /// # Errors
     /// An invalid name; an unknown workspace; concurrent changes; a store failure.
-    pub async fn rename(&self, actor: &Actor, id: WorkspaceId, name: &str) -> Result<(), ChangeWorkspaceError> {
+    pub async fn rename(&self, by: &Authority, id: WorkspaceId, name: &str) -> Result<(), ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let after = WorkspaceName::try_new(name)?;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.find(id).await?.name;
             if before == after {
                 return Ok(());
             }
-            let audit = changed(actor, "workspace.rename", id, named(&before), named(&after));
+            let audit = changed(by, "workspace.rename", id, named(&before), named(&after));
             if self.workspaces.rename(id, &before, &after, &audit).await? {
                 return Ok(());
             }
@@ -45,27 +47,29 @@ impl ManageWorkspaces {
     }
 
     /// Suspends or resumes a workspace. All calls of a suspended workspace's keys are rejected.
-    pub async fn suspend(&self, actor: &Actor, id: WorkspaceId, suspended: bool) -> Result<(), ChangeWorkspaceError> {
+    pub async fn suspend(&self, by: &Authority, id: WorkspaceId, suspended: bool) -> Result<(), ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let before = self.find(id).await?.suspended;
         let state = |suspended: bool| Json::object([("suspended", if suspended { "true" } else { "false" })]);
-        let audit = changed(actor, "workspace.set_suspended", id, state(before), state(suspended));
+        let audit = changed(by, "workspace.set_suspended", id, state(before), state(suspended));
         if self.workspaces.set_suspended(id, suspended, &audit).await? { Ok(()) } else { Err(unknown(id)) }
     }
 
     /// Changes rates, and returns all of them. Concurrent changes are not lost.
     pub async fn set_rates(
         &self,
-        actor: &Actor,
+        by: &Authority,
         id: WorkspaceId,
         change: RatesChange,
     ) -> Result<RateLimits, ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.find(id).await?.rates;
             let after = change.of(before)?;
             if after == before {
                 return Ok(after);
             }
-            let audit = changed(actor, "workspace.set_rates", id, rates(before), rates(after));
+            let audit = changed(by, "workspace.set_rates", id, rates(before), rates(after));
             if self.workspaces.set_rates(id, before, after, &audit).await? {
                 return Ok(after);
             }
@@ -77,17 +81,18 @@ impl ManageWorkspaces {
     /// budgets together.
     pub async fn set_budgets(
         &self,
-        actor: &Actor,
+        by: &Authority,
         id: WorkspaceId,
         change: BudgetsChange,
     ) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.find(id).await?.budgets;
             let after = change.of(&before)?;
             if after == before {
                 return Ok(after);
             }
-            let audit = changed(actor, "workspace.set_budgets", id, budgets(&before), budgets(&after));
+            let audit = changed(by, "workspace.set_budgets", id, budgets(&before), budgets(&after));
             if self.workspaces.set_budgets(id, &before, &after, &audit).await? {
                 return Ok(after);
             }
@@ -97,7 +102,8 @@ impl ManageWorkspaces {
 
     /// Adds `amount`, which may be negative, and returns the new balance. A workspace without credit starts from zero
     /// and becomes limited. A negative amount for an unlimited workspace is an error.
-    pub async fn add_credit(&self, actor: &Actor, id: WorkspaceId, amount: Usd) -> Result<Usd, ChangeWorkspaceError> {
+    pub async fn add_credit(&self, by: &Authority, id: WorkspaceId, amount: Usd) -> Result<Usd, ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let before = self.find(id).await?.credit;
         if before.is_none() && amount < Usd::ZERO {
             return Err(ChangeWorkspaceError::NoCreditToTake);
@@ -105,15 +111,16 @@ impl ManageWorkspaces {
         before.unwrap_or_default().checked_add(amount).ok_or(ChangeWorkspaceError::CreditOutOfRange)?;
         // Only the store knows the new balance: requests are charged at the same time.
         let details = Json::object([("before", credit(before).text()), ("add_usd", &amount.to_string())]);
-        let audit = AuditDraft::done(actor, "workspace.credit", format!("workspace {id}"), details);
+        let audit = AuditDraft::done(by.actor(), "workspace.credit", format!("workspace {id}"), details);
         self.workspaces.add_credit(id, amount, &audit).await?.ok_or_else(|| unknown(id))
     }
 
     /// Clears the credit and its balance: the workspace is not limited by credit, and later credit starts from zero.
     /// Budgets stay.
-    pub async fn clear_credit(&self, actor: &Actor, id: WorkspaceId) -> Result<(), ChangeWorkspaceError> {
+    pub async fn clear_credit(&self, by: &Authority, id: WorkspaceId) -> Result<(), ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let before = self.find(id).await?.credit;
-        let audit = changed(actor, "workspace.clear_credit", id, credit(before), credit(None));
+        let audit = changed(by, "workspace.clear_credit", id, credit(before), credit(None));
         if self.workspaces.clear_credit(id, &audit).await? { Ok(()) } else { Err(unknown(id)) }
     }
 
@@ -122,10 +129,11 @@ impl ManageWorkspaces {
     /// # Errors
     /// An unknown workspace; the default workspace; a workspace with keys, documents, guardrails or destinations; a
     /// store failure.
-    pub async fn delete(&self, actor: &Actor, id: WorkspaceId) -> Result<Workspace, ChangeWorkspaceError> {
+    pub async fn delete(&self, by: &Authority, id: WorkspaceId) -> Result<Workspace, ChangeWorkspaceError> {
+        by.check(Right::Unrestricted)?;
         let before = self.find(id).await?;
         let subject = format!("workspace {id}");
-        let audit = AuditDraft::change(actor, "workspace.delete", subject, Some(named(&before.name)), None);
+        let audit = AuditDraft::change(by.actor(), "workspace.delete", subject, Some(named(&before.name)), None);
         match self.workspaces.delete(id, &audit).await? {
             WorkspaceDeletion::Deleted => Ok(before),
             WorkspaceDeletion::Unknown => Err(unknown(id)),
@@ -143,8 +151,8 @@ fn unknown(id: WorkspaceId) -> ChangeWorkspaceError {
     ChangeWorkspaceError::UnknownWorkspace(id)
 }
 
-fn changed(actor: &Actor, action: &'static str, id: WorkspaceId, before: Json, after: Json) -> AuditDraft {
-    AuditDraft::change(actor, action, format!("workspace {id}"), Some(before), Some(after))
+fn changed(by: &Authority, action: &'static str, id: WorkspaceId, before: Json, after: Json) -> AuditDraft {
+    AuditDraft::change(by.actor(), action, format!("workspace {id}"), Some(before), Some(after))
 }
 
 fn credit(credit: Option<Usd>) -> Json {

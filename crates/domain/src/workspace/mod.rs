@@ -1,6 +1,7 @@
 //! Workspaces: the tenants.
 
 mod changes;
+mod choose_workspace;
 mod create_workspace;
 mod errors;
 mod manage_workspaces;
@@ -8,6 +9,7 @@ mod model;
 mod ports;
 
 pub use changes::*;
+pub use choose_workspace::*;
 pub use create_workspace::*;
 pub use errors::*;
 pub use manage_workspaces::*;

@@ -11,7 +11,7 @@ use super::samples::{
     audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, workspace,
     workspace_id,
 };
-use crate::api_key::ApiKey;
+use crate::api_key::{ApiKey, LastKeyRule};
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
 use crate::budget::WorkspaceBudgets;
 use crate::error::StoreError;
@@ -152,20 +152,20 @@ async fn key_changes_append_one_entry_each(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     assert_entries!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
     assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
-    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    assert_entries!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
-    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, LastKeyRule::Waived, &draft));
     let before = inference_key(1, 1);
     let after = ApiKey { limit: None, ..before.clone() };
-    assert_entries!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
-    assert_entries!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
+    assert_entries!(stores, 1, Ok(true), keys.update(&before, &after, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.update(&before, &after, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(true), keys.update(&after, &after, LastKeyRule::Waived, &draft));
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
     assert_entries!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
     assert_entries!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
-    assert_entries!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
-    assert_entries!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
+    assert_entries!(stores, 1, Ok(true), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
 }
 
 async fn workspace_changes_append_one_entry_each(stores: &Stores) {

@@ -8,7 +8,7 @@ use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     management_key, newest_change, workspace_id,
 };
-use crate::api_key::KeyReference;
+use crate::api_key::{KeyReference, LastKeyRule};
 use crate::audit::Actor;
 use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS};
@@ -37,7 +37,7 @@ async fn since(stores: &Stores, last: ChangePosition) -> Changes {
 }
 
 async fn disable(stores: &Stores, number: u64, disabled: bool) {
-    assert!(stores.api_keys.set_disabled(key_id(number), disabled, &audit()).await.unwrap());
+    assert!(stores.api_keys.set_disabled(key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 async fn changes_name_their_subjects_in_order(stores: &Stores) {
@@ -73,7 +73,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
                 vec![rules, workspace, key]
             }
             5 => {
-                assert!(stores.api_keys.delete(key_id(1), &draft).await.unwrap());
+                assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &draft).await.unwrap());
                 vec![key]
             }
             _ => {
@@ -101,8 +101,8 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
     let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
-    assert!(stores.api_keys.update(&key, &key, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(key_id(9), &audit()).await.unwrap());
+    assert!(stores.api_keys.update(&key, &key, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap());
     assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
@@ -277,7 +277,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             0 => {
                 let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
                 let after = crate::api_key::ApiKey { limit: Some(limit), ..key.clone() };
-                assert!(stores.api_keys.update(&key, &after, &audit()).await.unwrap());
+                assert!(stores.api_keys.update(&key, &after, LastKeyRule::Waived, &audit()).await.unwrap());
             }
             1 => {
                 let changed = Guardrail { version: 3, budget: Some(limit), ..guardrail(2, 1) };

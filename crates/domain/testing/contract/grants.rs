@@ -7,8 +7,9 @@ use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
     management_key, workspace, workspace_id,
 };
-use crate::api_key::{ApiKey, GrantScope, KeyGrant};
+use crate::api_key::{ApiKey, GrantScope, KeyGrant, LastKeyRule};
 use crate::audit::Actor;
+use crate::authority::ManagementScope;
 use crate::budget::{SpendLimit, WorkspaceBudgets};
 use crate::money::Usd;
 use crate::workspace::Workspace;
@@ -71,8 +72,13 @@ async fn grant_has_fields_of_key_and_workspace(stores: &Stores) {
     };
     let expected = KeyGrant { id: key_id(2), hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
     assert_eq!(find(stores, 2).await, Some(expected), "a disabled and expired key is returned as it is");
-    let expected =
-        KeyGrant { id: key_id(3), hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
+    let expected = KeyGrant {
+        id: key_id(3),
+        hash: hash(3),
+        disabled: false,
+        expires_at: None,
+        scope: GrantScope::Management(ManagementScope::UNRESTRICTED),
+    };
     assert_eq!(find(stores, 3).await, Some(expected));
 }
 
@@ -89,10 +95,10 @@ async fn changes_become_visible(stores: &Stores) {
     add_guardrail(stores, &guardrail(9, 1)).await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.api_keys.set_disabled(key_id(1), true, &audit()).await.unwrap();
+    stores.api_keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(find(stores, 1).await.unwrap().disabled);
-    stores.api_keys.set_disabled(key_id(1), false, &audit()).await.unwrap();
+    stores.api_keys.set_disabled(key_id(1), false, LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
@@ -105,7 +111,7 @@ async fn changes_become_visible(stores: &Stores) {
     stores.wait_for_grants().await;
     let held = |grant: KeyGrant| match grant.scope {
         GrantScope::Inference { guardrail_id, .. } => guardrail_id,
-        GrantScope::Management => None,
+        GrantScope::Management(_) => None,
     };
     assert_eq!(find(stores, 1).await.map(held), Some(Some(guardrail_id(9))));
     stores.guardrails.delete(guardrail_id(9), &audit()).await.unwrap();
@@ -117,7 +123,7 @@ async fn changes_become_visible(stores: &Stores) {
 async fn is_limited(stores: &Stores, number: u64) -> bool {
     match find(stores, number).await.unwrap().scope {
         GrantScope::Inference { limited, .. } => limited,
-        GrantScope::Management => false,
+        GrantScope::Management(_) => false,
     }
 }
 
@@ -148,7 +154,7 @@ async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
     let unlimited = ApiKey { limit: None, ..inference_key(1, 1) };
     let limit = Some(SpendLimit { amount: Usd::from_pico(1), reset: None });
     let limited = ApiKey { limit, ..unlimited.clone() };
-    assert!(stores.api_keys.update(&unlimited, &limited, &audit()).await.unwrap());
+    assert!(stores.api_keys.update(&unlimited, &limited, LastKeyRule::Waived, &audit()).await.unwrap());
     stores.wait_for_grants().await;
     assert!(is_limited(stores, 1).await, "the key's own limit alone");
 }
@@ -168,7 +174,7 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
 async fn deleted_key_has_no_grant(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
-    stores.api_keys.delete(key_id(1), &audit()).await.unwrap();
+    stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await, None);
 }

@@ -154,7 +154,7 @@ async fn effective_guardrails(stores: &Stores, key: u64) -> (Option<GuardrailId>
     let grant = stores.key_grants.find(&hash(key)).await.unwrap().expect("the key is live");
     match &grant.scope {
         GrantScope::Inference { workspace_guardrail_id, guardrail_id, .. } => (*workspace_guardrail_id, *guardrail_id),
-        GrantScope::Management => panic!("an inference key was made"),
+        GrantScope::Management(_) => panic!("an inference key was made"),
     }
 }
 

@@ -11,7 +11,7 @@ use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     management_key, newest_change, workspace_id,
 };
-use crate::api_key::{ApiKey, KeyReference};
+use crate::api_key::{ApiKey, KeyReference, LastKeyRule};
 use crate::audit::Actor;
 use crate::change_feed::ChangeSubject;
 use crate::ids::GuardrailId;
@@ -87,7 +87,7 @@ async fn assign_keys_accepts_live_keys_of_the_workspace_only(stores: &Stores) {
     add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
     add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
     add_key(stores, &inference_key(8, 1)).await;
-    assert!(stores.api_keys.delete(key_id(8), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(8), LastKeyRule::Waived, &audit()).await.unwrap());
     let before = newest_change(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
     let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2, 6, 7].map(hash));
@@ -186,7 +186,7 @@ async fn delete_unassigns_all_keys(stores: &Stores) {
 async fn deleted_key_has_no_guardrail(stores: &Stores) {
     insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1, 2]).await;
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
 }
 

@@ -3,10 +3,11 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change,
-    workspace_id,
+    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, narrowed_key,
+    newest_change, workspace_id,
 };
-use crate::api_key::{ApiKey, ApiKeyName, KeyInsertion, KeyReference};
+use crate::api_key::{ApiKey, ApiKeyName, GrantScope, KeyInsertion, KeyReference, LastKeyRule};
+use crate::authority::ManagementAccess;
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -22,6 +23,7 @@ suite! {
         set_disabled_is_visible_and_writes_the_feed,
         update_is_visible_and_writes_the_feed,
         concurrent_updates_succeed_once,
+        changed_scope_is_visible_and_rejects_stale_changes,
         update_is_rejected_when_any_other_field_changed,
         deleted_key_is_unknown_to_every_method,
         rotate_replaces_hash_and_writes_the_feed,
@@ -45,6 +47,8 @@ async fn find_returns_inserted_key(stores: &Stores) {
         ApiKey { disabled: true, limit: Some(forever), expires_at: None, ..inference_key(2, 1) },
         ApiKey { limit: None, ..inference_key(3, 1) },
         management_key(4),
+        narrowed_key(5, ManagementAccess::Read, 1),
+        narrowed_key(6, ManagementAccess::Write, 7),
     ];
     for key in &keys {
         add_key(stores, key).await;
@@ -82,7 +86,7 @@ async fn set_disabled_is_visible_and_writes_the_feed(stores: &Stores) {
     add_key(stores, &inference_key(2, 1)).await;
     for disabled in [true, false] {
         let before = newest_change(stores).await;
-        assert!(stores.api_keys.set_disabled(key_id(1), disabled, &audit()).await.unwrap());
+        assert!(stores.api_keys.set_disabled(key_id(1), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap().disabled, disabled);
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     }
@@ -91,7 +95,10 @@ async fn set_disabled_is_visible_and_writes_the_feed(stores: &Stores) {
         Some(inference_key(2, 1)),
         "another key is untouched"
     );
-    assert!(!stores.api_keys.set_disabled(key_id(3), true, &audit()).await.unwrap(), "there is no such key");
+    assert!(
+        !stores.api_keys.set_disabled(key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap(),
+        "there is no such key"
+    );
 }
 
 async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
@@ -110,10 +117,13 @@ async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
     add_key(stores, &states[0]).await;
     for pair in states.windows(2) {
         let before = newest_change(stores).await;
-        assert!(stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap());
+        assert!(stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
-        assert!(!stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
+        assert!(
+            !stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap(),
+            "it is not so any more"
+        );
     }
     assert_eq!(
         stores.api_keys.find(&key_id(2).into()).await.unwrap(),
@@ -121,9 +131,15 @@ async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
         "another key is untouched"
     );
     let [before, after] = [&inference_key(3, 1), &ApiKey { limit: None, ..inference_key(3, 1) }];
-    assert!(!stores.api_keys.update(before, after, &audit()).await.unwrap(), "there is no such key");
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
-    assert!(!stores.api_keys.update(&states[3], &states[0], &audit()).await.unwrap(), "a deleted key is gone");
+    assert!(
+        !stores.api_keys.update(before, after, LastKeyRule::Waived, &audit()).await.unwrap(),
+        "there is no such key"
+    );
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(
+        !stores.api_keys.update(&states[3], &states[0], LastKeyRule::Waived, &audit()).await.unwrap(),
+        "a deleted key is gone"
+    );
 }
 
 async fn concurrent_updates_succeed_once(stores: &Stores) {
@@ -133,9 +149,32 @@ async fn concurrent_updates_succeed_once(stores: &Stores) {
     let rivals = (1..=8).map(|pico| {
         let (repository, before) = (&stores.api_keys, &before);
         let limit = Some(SpendLimit { amount: Usd::from_pico(pico), reset: None });
-        async move { repository.update(before, &ApiKey { limit, ..before.clone() }, &audit()).await.unwrap() }
+        async move {
+            repository.update(before, &ApiKey { limit, ..before.clone() }, LastKeyRule::Waived, &audit()).await.unwrap()
+        }
     });
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
+}
+
+async fn changed_scope_is_visible_and_rejects_stale_changes(stores: &Stores) {
+    let states = [
+        management_key(1),
+        narrowed_key(1, ManagementAccess::Write, 1),
+        narrowed_key(1, ManagementAccess::Keys, 1),
+        narrowed_key(1, ManagementAccess::Keys, 2),
+    ];
+    add_key(stores, &states[0]).await;
+    for pair in states.windows(2) {
+        let newest = newest_change(stores).await;
+        assert!(stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]));
+        assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Key(hash(1))]);
+        let stale = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..pair[0].clone() };
+        assert!(!stores.api_keys.update(&pair[0], &stale, LastKeyRule::Waived, &audit()).await.unwrap());
+    }
+    let grant = stores.key_grants.find(&hash(1)).await.unwrap().unwrap();
+    assert_eq!(states[3].scope.management().cloned().map(GrantScope::Management).as_ref(), Some(&grant.scope));
+    assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
 }
 
 /// Every column is compared: a change based on an outdated key must fail.
@@ -161,9 +200,9 @@ async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
         add_key(stores, &before).await;
         let all = changed(number);
         let rival = &all[usize::try_from(number).unwrap() - 1];
-        assert!(stores.api_keys.update(&before, rival, &audit()).await.unwrap());
+        assert!(stores.api_keys.update(&before, rival, LastKeyRule::Waived, &audit()).await.unwrap());
         for stale in all.iter().filter(|stale| *stale != rival) {
-            let updated = stores.api_keys.update(&before, stale, &audit()).await.unwrap();
+            let updated = stores.api_keys.update(&before, stale, LastKeyRule::Waived, &audit()).await.unwrap();
             assert!(!updated, "{stale:?} after {rival:?}");
         }
         assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap().as_ref(), Some(rival));
@@ -175,13 +214,13 @@ async fn deleted_key_is_unknown_to_every_method(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
     let before = newest_change(stores).await;
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
-    assert!(!stores.api_keys.set_disabled(key_id(1), true, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(key_id(3), &audit()).await.unwrap(), "there is no such key");
+    assert!(!stores.api_keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(3), LastKeyRule::Waived, &audit()).await.unwrap(), "there is no such key");
 }
 
 fn rotated(key: &ApiKey, number: u64) -> ApiKey {
@@ -205,7 +244,7 @@ async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
     assert_eq!((grant.id, grant.hash), (before.id, after.hash));
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1), after.clone()]);
     assert!(!stores.api_keys.rotate(&before, &rotated(&before, 102), &audit()).await.unwrap(), "it has another hash");
-    assert!(stores.api_keys.delete(after.id, &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(after.id, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.rotate(&after, &rotated(&before, 103), &audit()).await.unwrap(), "it is deleted");
     assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
 }
@@ -214,12 +253,15 @@ async fn rotate_keeps_other_changes(stores: &Stores) {
     let before = management_key(1);
     add_key(stores, &before).await;
     let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() };
-    assert!(stores.api_keys.set_disabled(before.id, true, &audit()).await.unwrap());
-    assert!(stores.api_keys.update(&before, &renamed, &audit()).await.unwrap());
+    assert!(stores.api_keys.set_disabled(before.id, true, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(stores.api_keys.update(&before, &renamed, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap());
     let expected = ApiKey { disabled: true, ..rotated(&renamed, 101) };
     assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap(), Some(expected));
-    assert!(stores.api_keys.update(&renamed, &before, &audit()).await.unwrap(), "and a change leaves the new secret");
+    assert!(
+        stores.api_keys.update(&renamed, &before, LastKeyRule::Waived, &audit()).await.unwrap(),
+        "and a change leaves the new secret"
+    );
     let hash_now = stores.api_keys.find(&before.id.into()).await.unwrap().map(|key| key.hash);
     assert_eq!(hash_now, Some(hash(101)));
 }
@@ -244,7 +286,7 @@ async fn identities_include_deleted_keys(stores: &Stores) {
     for number in 1..=3 {
         add_key(stores, &management_key(number)).await;
     }
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     let names = [key_id(1).into(), hash(1).into(), hash(2).into(), key_id(9).into(), hash(9).into()];
     let mut found = stores.api_keys.identities(&names).await.unwrap();
     found.sort_unstable();
@@ -258,7 +300,7 @@ async fn insert_rejects_used_id_or_hash(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     for number in [1, 2] {
         let same = inference_key(number, 1);
         for again in [ApiKey { id: key_id(9), ..same.clone() }, ApiKey { hash: hash(9), ..same.clone() }, same] {
@@ -295,7 +337,7 @@ async fn insert_unique_rejects_names_of_live_keys_in_the_same_scope(stores: &Sto
     }
     assert!(stores.api_keys.insert(&named(inference_key(4, 1)), &audit()).await.unwrap(), "other inserts add any name");
     for number in [1, 4] {
-        assert!(stores.api_keys.delete(key_id(number), &audit()).await.unwrap());
+        assert!(stores.api_keys.delete(key_id(number), LastKeyRule::Waived, &audit()).await.unwrap());
     }
     assert_eq!(insert(named(inference_key(7, 1))).await, KeyInsertion::Inserted, "the name of deleted keys is free");
 }
@@ -315,7 +357,7 @@ async fn concurrent_deletes_succeed_once(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
-        async move { repository.delete(key_id(1), &audit()).await.unwrap() }
+        async move { repository.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
 }

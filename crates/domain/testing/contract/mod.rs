@@ -23,6 +23,7 @@ mod guardrail_policies;
 mod guardrails;
 mod journaled_ledger;
 mod keys;
+mod last_key;
 mod ledger;
 mod media_types;
 mod message_senders;
@@ -60,6 +61,7 @@ pub use journaled_ledger::{
     usage_record,
 };
 pub use keys::api_key_repository_cases;
+pub use last_key::last_key_cases;
 pub use ledger::{LedgerStep, journaled_ledger_cases, ledger_audit_cases, ledger_cases, ledger_script};
 pub use media_types::media_types_cases;
 pub use message_senders::{RECEIVER_TEXT, Receiver, ReceiverReaction, Senders, message_sender_cases};

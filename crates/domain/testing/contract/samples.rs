@@ -8,6 +8,7 @@ use super::super::{FixedSecrets, SequentialIds};
 use super::Stores;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::{ManagementAccess, ManagementScope};
 use crate::budget::{
     BudgetStoreError, FoldEntry, FoldRequest, ResetInterval, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
@@ -82,12 +83,18 @@ pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
 
 pub(super) fn management_key(number: u64) -> ApiKey {
     ApiKey {
-        scope: ApiKeyScope::Management,
+        scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
         expires_at: None,
         limit: None,
         rates: RateLimits::default(),
         ..inference_key(number, 0)
     }
+}
+
+/// Returns a management key with this access to one workspace.
+pub(super) fn narrowed_key(number: u64, access: ManagementAccess, workspace: u64) -> ApiKey {
+    let scope = ManagementScope::try_new(access, Some(vec![workspace_id(workspace)])).unwrap();
+    ApiKey { scope: ApiKeyScope::Management(scope), ..management_key(number) }
 }
 
 pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {

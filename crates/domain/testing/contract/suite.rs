@@ -51,6 +51,7 @@ macro_rules! store_contracts {
         $crate::audit_log_contract!($(#[$test])+ $make);
         $crate::workspace_repository_contract!($(#[$test])+ $make);
         $crate::api_key_repository_contract!($(#[$test])+ $make);
+        $crate::last_key_contract!($(#[$test])+ $make);
         $crate::key_grants_contract!($(#[$test])+ $make);
         $crate::guardrail_repository_contract!($(#[$test])+ $make);
         $crate::guardrail_assignments_contract!($(#[$test])+ $make);

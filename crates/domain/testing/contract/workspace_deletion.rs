@@ -5,6 +5,7 @@ use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, destination, document_id, guardrail,
     inference_key, key_id, newest_change, workspace, workspace_id,
 };
+use crate::api_key::LastKeyRule;
 use crate::change_feed::ChangeSubject;
 use crate::file::{DocumentQuota, PendingDocument, Reservation};
 use crate::observability::{Destination, DestinationInsert};
@@ -57,7 +58,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(all));
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
     assert_eq!(changed_since(stores, newest).await, []);
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.guardrails.delete(guardrail(1, 2).id, &audit()).await.unwrap());
     assert!(stores.destinations.delete(own.id, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };

@@ -9,6 +9,7 @@ use super::samples::{
 use super::workspace_deletion::{
     delete_accepts_empty_workspaces_only, deleted_workspace_does_not_exist, rename_changes_unchanged_name_only,
 };
+use crate::api_key::LastKeyRule;
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -138,7 +139,7 @@ async fn bootstrap_counts_deleted_keys(stores: &Stores) {
         stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
         "no management key yet"
     );
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(
         !stores.workspaces.bootstrap(&workspace(3), &management_key(2), &audit()).await.unwrap(),
         "deleted ones count"

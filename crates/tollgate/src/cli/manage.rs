@@ -56,12 +56,16 @@ pub struct CreateKeyArgs {
     /// Allow a second key with the name
     #[arg(long)]
     pub allow_duplicate: bool,
-    /// Management key: manages all workspaces, cannot call models
-    #[arg(long, conflicts_with = "workspace")]
+    /// Management key: manages workspaces, cannot call models
+    #[arg(long)]
     pub management: bool,
-    /// The workspace of an inference key [default: the default workspace]
+    /// Access of a management key [default: write]
+    #[arg(long, value_name = "ACCESS", requires = "management")]
+    pub access: Option<KeyAccess>,
+    /// The workspace of an inference key [default: the default workspace]; repeated, the workspaces of a management key
+    /// [default: all]
     #[arg(long, value_name = "WORKSPACE")]
-    pub workspace: Option<String>,
+    pub workspace: Vec<String>,
     /// Spending limit in USD
     #[arg(long, value_name = "USD")]
     pub limit_usd: Option<String>,
@@ -91,6 +95,15 @@ pub struct UpdateKeyArgs {
     /// Allow a second key with the name
     #[arg(long)]
     pub allow_duplicate: bool,
+    /// Access of a management key
+    #[arg(long, value_name = "ACCESS")]
+    pub access: Option<KeyAccess>,
+    /// A workspace of a management key; repeated, several, which replace the previous ones
+    #[arg(long, value_name = "WORKSPACE", conflicts_with = "all_workspaces")]
+    pub workspace: Vec<String>,
+    /// Let a management key manage all workspaces
+    #[arg(long)]
+    pub all_workspaces: bool,
     /// Spending limit in USD
     #[arg(long, value_name = "USD", conflicts_with = "no_limit")]
     pub limit_usd: Option<String>,
@@ -118,6 +131,17 @@ pub struct UpdateKeyArgs {
     /// Remove the expiry
     #[arg(long)]
     pub no_expiry: bool,
+}
+
+/// The access of a management key.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum KeyAccess {
+    /// Reads lists and records
+    Read,
+    /// Also manages inference keys
+    Keys,
+    /// Also manages guardrails, destinations and documents
+    Write,
 }
 
 /// A period of a limit, in UTC.

@@ -66,7 +66,7 @@ async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow
         .collect();
     let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
     let use_case = stores.import_catalogue().serving(served);
-    let preview = use_case.preview(rows.clone(), options.mode).await.with_context(nothing)?;
+    let preview = use_case.preview(&context.authority(), rows.clone(), options.mode).await.with_context(nothing)?;
     let removed_models: Vec<String> = preview.removed.iter().map(ToString::to_string).collect();
     let report = if options.dry_run {
         preview.report
@@ -74,11 +74,11 @@ async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow
         if !options.confirmed && !removed_models.is_empty() {
             confirm_removal(context, &removed_models)?;
         }
-        let actor = context.actor();
+        let by = context.authority();
         let done = if options.confirmed || options.mode == ImportMode::Merge {
-            use_case.execute(&actor, rows, options.mode).await
+            use_case.execute(&by, rows, options.mode).await
         } else {
-            use_case.execute_previewed(&actor, rows, options.mode, preview.version).await
+            use_case.execute_previewed(&by, rows, options.mode, preview.version).await
         };
         done.with_context(nothing)?
     };

@@ -7,6 +7,7 @@ use adapters_system::OsUser;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use domain::audit::Actor;
+use domain::authority::Authority;
 use domain::ids::WorkspaceId;
 
 use super::references::find_workspace;
@@ -49,6 +50,11 @@ impl Context {
     /// behind `sudo` is recorded beside the machine's name.
     pub fn actor(&self) -> Actor {
         actor_of(OsUser::of_process(), self.environment.get("SUDO_USER"))
+    }
+
+    /// Returns the authority of the command: the operator's.
+    pub fn authority(&self) -> Authority {
+        Authority::operator(self.actor())
     }
 
     /// Opens the stores of an existing database. A command in the wrong folder must not create an empty database
@@ -106,7 +112,7 @@ impl Context {
     /// # Errors
     /// No workspace or several workspaces match, or the store failed.
     pub async fn workspace(&self, stores: &Stores, named: Option<&str>) -> anyhow::Result<WorkspaceId> {
-        let Some(named) = named else { return Ok(stores.create_workspace().default(&self.actor()).await?.id) };
+        let Some(named) = named else { return Ok(stores.create_workspace().default(&self.authority()).await?.id) };
         find_workspace(stores, named).await
     }
 }

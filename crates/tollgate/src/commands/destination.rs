@@ -32,7 +32,7 @@ async fn create(context: &Context, args: DestinationArgs, workspace: Option<&str
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace.or(of_file.as_deref())).await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let made = destinations.create(&context.actor(), Some(workspace), &fields).await?;
+    let made = destinations.create(&context.authority(), Some(workspace), &fields).await?;
     show(context, &stores, &made, "Created").await
 }
 
@@ -40,14 +40,15 @@ async fn update(context: &Context, id: &str, args: DestinationArgs) -> anyhow::R
     let (fields, _) = fields(args)?;
     let stores = context.stores().await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let changed = destinations.update(&context.actor(), id, &fields).await.map_err(|error| name_missing(error, id))?;
+    let changed =
+        destinations.update(&context.authority(), id, &fields).await.map_err(|error| name_missing(error, id))?;
     show(context, &stores, &changed, "Updated").await
 }
 
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    destinations.delete(&context.actor(), id).await.map_err(|error| name_missing(error, id))?;
+    destinations.delete(&context.authority(), id).await.map_err(|error| name_missing(error, id))?;
     let view = Deleted { id, deleted: true };
     context.output.show(&view, || format!("The destination {id} is deleted."))
 }
@@ -114,7 +115,7 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
 async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let tested = destinations.test(id).await.map_err(|error| name_missing(error, id))?;
+    let tested = destinations.test(&context.authority(), id).await.map_err(|error| name_missing(error, id))?;
     let view = TestedDestination { id: tested.id.to_string(), reached: true };
     context.output.show(&view, || format!("The destination {id} accepts traces."))
 }
@@ -123,8 +124,9 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
     let id: Option<DestinationId> =
         id.map(|id| id.parse().with_context(|| format!("{id:?} cannot be used"))).transpose()?;
     let stores = context.stores().await?;
-    let retry = RetryDeadLetters::new(broadcast::outbox(&stores), Arc::clone(&stores.clock));
-    let retried_count = retry.execute(&context.actor(), id).await?;
+    let retry =
+        RetryDeadLetters::new(broadcast::outbox(&stores), broadcast::repository(&stores), Arc::clone(&stores.clock));
+    let retried_count = retry.execute(&context.authority(), id).await?;
     context.output.show(&RetriedView { retried_count }, || {
         format!("{retried_count} dead letters are queued for delivery by a running server.")
     })

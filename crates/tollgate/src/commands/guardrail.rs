@@ -64,7 +64,7 @@ async fn create(
     if workspace.is_some() || draft.workspace_id().is_none() {
         draft = draft.in_workspace(context.workspace(&stores, workspace).await?);
     }
-    let made = ports.create(&context.actor(), &draft).await.map_err(describe_error)?.guardrail;
+    let made = ports.create(&context.authority(), &draft).await.map_err(describe_error)?.guardrail;
     let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))
 }
@@ -90,7 +90,7 @@ async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitC
     let id = parse_id(id)?;
     let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(describe_error)?;
     let (stores, ports) = open(context).await?;
-    let changed = ports.update(&context.actor(), &id.to_string(), &draft).await;
+    let changed = ports.update(&context.authority(), &id.to_string(), &draft).await;
     show_guardrail(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
 }
 
@@ -103,7 +103,7 @@ fn record(file: &str) -> anyhow::Result<Json> {
 async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let page = ports.list(Some(workspace), 0, usize::MAX).await.map_err(describe_error)?;
+    let page = ports.list(&context.authority(), Some(workspace), 0, usize::MAX).await.map_err(describe_error)?;
     let list = List { data: page.guardrails.iter().map(GuardrailView::new).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
@@ -125,7 +125,7 @@ fn row(placed: &PlacedGuardrail) -> [String; 5] {
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
-    let found = ports.get(&id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
+    let found = ports.get(&context.authority(), &id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
     show_guardrail(context, &stores, &found).await
 }
 
@@ -139,7 +139,10 @@ async fn show_guardrail(context: &Context, stores: &Stores, placed: &PlacedGuard
 async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (_, ports) = open(context).await?;
-    let found = ports.list_versions(&id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
+    let found = ports
+        .list_versions(&context.authority(), &id.to_string())
+        .await
+        .map_err(|error| describe_error_of(error, id))?;
     let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::new).collect() };
     context.output.show(&view, || {
         let row = |version: &domain::guardrail::GuardrailVersion| {
@@ -154,7 +157,7 @@ async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
-    let restored = ports.restore_version(&context.actor(), &id.to_string(), version).await;
+    let restored = ports.restore_version(&context.authority(), &id.to_string(), version).await;
     let restored = restored.map_err(|error| match error {
         GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
         other => describe_error_of(other, id),
@@ -165,7 +168,7 @@ async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<Ex
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (_, ports) = open(context).await?;
-    let deleted = ports.delete(&context.actor(), &id.to_string()).await;
+    let deleted = ports.delete(&context.authority(), &id.to_string()).await;
     deleted.map_err(|error| describe_error_of(error, id))?;
     let document = Deleted { id: &id.to_string(), deleted: true };
     context.output.show(&document, || format!("The guardrail {id} is deleted."))
@@ -225,7 +228,7 @@ async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Re
 async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
-    let set = ports.set_default(&context.actor(), &id.to_string()).await;
+    let set = ports.set_default(&context.authority(), &id.to_string()).await;
     set.map_err(|error| describe_error_of(error, id))?;
     let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("guardrail {id} not found") };
     show_default_guardrail(context, guardrail.workspace_id, Some(id))
@@ -234,7 +237,7 @@ async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 async fn clear_default(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let cleared = ports.clear_default(&context.actor(), Some(workspace)).await;
+    let cleared = ports.clear_default(&context.authority(), Some(workspace)).await;
     show_default_guardrail(context, cleared.map_err(describe_error)?, None)
 }
 
@@ -302,7 +305,7 @@ async fn explain(context: &Context, id: &str, from: &str, key: Option<&str>) -> 
         None => None,
     };
     let explain = explain_guardrail(&context.config, &stores).await?;
-    let explanation = explain.execute_for_operator(id, key.as_deref(), &request).await;
+    let explanation = explain.execute(&context.authority(), id, key.as_deref(), &request).await;
     let explanation = explanation.map_err(|error| match error {
         ExplainGuardrailError::UnknownGuardrail => anyhow!("guardrail {id} not found"),
         other => other.into(),

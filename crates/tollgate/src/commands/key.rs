@@ -8,16 +8,18 @@ use chrono::{DateTime, Utc};
 use domain::api_key::{
     ApiKey, ApiKeyChange, ApiKeyScope, CreateApiKeyError, KeyReference, NewApiKey, NoGrantCache, RotateApiKey,
 };
+use domain::authority::{ManagementAccess, ManagementScope};
 use domain::budget::{LedgerReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
+use domain::ids::WorkspaceId;
 use domain::money::Usd;
 use domain::rate::RateLimits;
 use domain::usage::{RejectionFilter, UsageFilter};
 
 use super::Context;
 use super::context::parse_timestamp;
-use super::references::find_key;
-use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
+use super::references::{find_key, find_workspace};
+use crate::cli::{CreateKeyArgs, KeyAccess, KeyCommand, LimitReset, UpdateKeyArgs};
 use crate::output::table;
 use crate::view::{CreatedKey, KeyView, LimitView, List, RejectionView, UsdNumber, time};
 use crate::wiring::Stores;
@@ -48,20 +50,28 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     let expires_at = args.expires_at.as_deref().map(expiry).transpose()?;
     let stores = context.stores().await?;
     let scope = if args.management {
-        ApiKeyScope::Management
+        let access = args.access.map_or(ManagementAccess::Write, access);
+        let workspaces = workspaces(&stores, &args.workspace).await?;
+        ApiKeyScope::Management(ManagementScope::try_new(access, workspaces)?)
+    } else if let [_, _, ..] = args.workspace.as_slice() {
+        bail!("an inference key has one workspace; --management creates a key that manages several")
     } else {
-        ApiKeyScope::Inference(context.workspace(&stores, args.workspace.as_deref()).await?)
+        ApiKeyScope::Inference(context.workspace(&stores, args.workspace.first().map(String::as_str)).await?)
     };
     // Only chosen names are unique.
     let is_unique = args.name.is_some() && !args.allow_duplicate;
     let name = args.name.unwrap_or_else(|| UNNAMED.to_owned());
     let new = NewApiKey { name, scope, limit, rates, expires_at };
-    let (create, actor) = (stores.create_api_key(), context.actor());
-    let created = if is_unique { create.execute_unique(&actor, new).await } else { create.execute(&actor, new).await };
+    let (create, by) = (stores.create_api_key(), context.authority());
+    let created = if is_unique { create.execute_unique(&by, new).await } else { create.execute(&by, new).await };
     let (key, secret) = created?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
-        let kind = view.workspace_id.as_ref().map_or("management key".to_owned(), |id| format!("workspace {id}"));
+        let kind = match (&view.workspace_id, &view.management) {
+            (Some(id), _) => format!("workspace {id}"),
+            (None, Some(scope)) => format!("management key, {scope}"),
+            (None, None) => "management key".to_owned(),
+        };
         format!(
             "{}\n\nThis is shown once. Name: {}, {kind}.\nHash: {}\nId: {}",
             view.key, view.name, view.hash, view.id
@@ -71,18 +81,42 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
 
 async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
     let (named, allow_duplicate) = (args.key.clone(), args.allow_duplicate);
-    let change = change(args)?;
-    if change.is_empty() {
+    let named_workspaces = args.workspace.clone();
+    let mut change = change(args)?;
+    if change.is_empty() && named_workspaces.is_empty() {
         bail!("no fields to update");
     }
     let stores = context.stores().await?;
+    if let Some(workspaces) = workspaces(&stores, &named_workspaces).await? {
+        change.workspaces = Edit::Set(workspaces);
+    }
     let name = find_key(&stores, &named).await?;
     if let (Some(wanted), false) = (&change.name, allow_duplicate) {
         require_free_name(&stores, &name, wanted).await?;
     }
-    let key = stores.manage_keys().update(&context.actor(), &name, &change).await?;
+    let key = stores.manage_keys().update(&context.authority(), &name, &change).await?;
     let view = KeyView::from(&key);
     context.output.show(&view, || describe(&view))
+}
+
+/// Returns the given workspaces; `None` if none is given.
+async fn workspaces(stores: &Stores, named: &[String]) -> anyhow::Result<Option<Vec<WorkspaceId>>> {
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let mut found = Vec::with_capacity(named.len());
+    for name in named {
+        found.push(find_workspace(stores, name).await?);
+    }
+    Ok(Some(found))
+}
+
+fn access(access: KeyAccess) -> ManagementAccess {
+    match access {
+        KeyAccess::Read => ManagementAccess::Read,
+        KeyAccess::Keys => ManagementAccess::Keys,
+        KeyAccess::Write => ManagementAccess::Write,
+    }
 }
 
 /// Checks that no other key of the same workspace, or no other management key, has the name.
@@ -99,6 +133,8 @@ fn change(args: UpdateKeyArgs) -> anyhow::Result<ApiKeyChange> {
     let amount = args.limit_usd.as_deref().map(limit_usd).transpose()?;
     Ok(ApiKeyChange {
         name: args.name,
+        access: args.access.map(access),
+        workspaces: if args.all_workspaces { Edit::Clear } else { Edit::Keep },
         limit: edit(args.no_limit, amount),
         limit_reset: match args.limit_reset {
             Some(reset) => interval(reset).map_or(Edit::Clear, Edit::Set),
@@ -160,13 +196,13 @@ fn describe(key: &KeyView) -> String {
     });
     let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
     let mut text = format!(
-        "{} ({})\nId: {}\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
+        "{} ({})\nId: {}\nHash: {}\n{}\nState: {}, expires: {}\nLimit: {limit}\n\
          Requests per minute: {}, tokens per minute: {}\nGuardrail: {}\n",
         key.name,
         key.label,
         key.id,
         key.hash,
-        key.workspace_id.clone().unwrap_or_else(|| "none, a management key".to_owned()),
+        scope_text(key),
         if key.disabled { "disabled" } else { "enabled" },
         key.expires_at.as_deref().unwrap_or("never"),
         rate(key.requests_per_minute),
@@ -184,6 +220,14 @@ fn describe(key: &KeyView) -> String {
     text
 }
 
+/// Describes the workspace of an inference key, or the scope of a management key.
+fn scope_text(key: &KeyView) -> String {
+    match (&key.workspace_id, &key.management) {
+        (None, Some(scope)) => format!("Management key: {scope}"),
+        (workspace, _) => format!("Workspace: {}", workspace.as_deref().unwrap_or("none")),
+    }
+}
+
 async fn list(context: &Context, management: bool, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let workspace = if management { None } else { Some(context.workspace(&stores, workspace).await?) };
@@ -193,6 +237,10 @@ async fn list(context: &Context, management: bool, workspace: Option<&str>) -> a
         add_usage(&stores, &keys, &mut list.data).await?;
     }
     context.output.show(&list, || {
+        if management {
+            let rows: Vec<[String; 6]> = list.data.iter().map(management_row).collect();
+            return table(["HASH", "KEY", "STATE", "SCOPE", "CREATED", "NAME"], &rows);
+        }
         let rows: Vec<[String; 8]> = list.data.iter().map(row).collect();
         table(["HASH", "KEY", "STATE", "LIMIT USD", "SPENT USD", "LAST USED", "CREATED", "NAME"], &rows)
     })
@@ -210,8 +258,16 @@ async fn add_usage(stores: &Stores, keys: &[ApiKey], views: &mut [KeyView]) -> a
     Ok(())
 }
 
+fn state(key: &KeyView) -> &'static str {
+    if key.disabled { "disabled" } else { "enabled" }
+}
+
+fn management_row(key: &KeyView) -> [String; 6] {
+    let scope = key.management.as_ref().map(ToString::to_string).unwrap_or_default();
+    [key.hash.clone(), key.label.clone(), state(key).to_owned(), scope, key.created_at.clone(), key.name.clone()]
+}
+
 fn row(key: &KeyView) -> [String; 8] {
-    let state = if key.disabled { "disabled" } else { "enabled" };
     let limit = match (key.limit_usd, key.limit_reset) {
         (Some(limit), Some(reset)) => format!("{} {reset}", limit.0),
         (Some(limit), None) => limit.0.to_string(),
@@ -220,8 +276,8 @@ fn row(key: &KeyView) -> [String; 8] {
     [
         key.hash.clone(),
         key.label.clone(),
-        state.to_owned(),
-        if key.management { String::new() } else { limit },
+        state(key).to_owned(),
+        limit,
         key.spent_usd.map(|spent| spent.0.to_string()).unwrap_or_default(),
         key.last_used_at.clone().unwrap_or_default(),
         key.created_at.clone(),
@@ -232,7 +288,7 @@ fn row(key: &KeyView) -> [String; 8] {
 async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let name = find_key(&stores, name).await?;
-    let key = stores.manage_keys().switch(&context.actor(), &name, disabled).await?;
+    let key = stores.manage_keys().switch(&context.authority(), &name, disabled).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
     context.output.show(&document, || format!("The key {name} is {word}."))
@@ -243,7 +299,7 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let name = find_key(&stores, name).await?;
     let rotate = RotateApiKey::new(Arc::clone(&stores.keys), Arc::new(NoGrantCache), Arc::clone(&stores.secrets));
-    let (key, secret) = rotate.execute(&context.actor(), &name).await?;
+    let (key, secret) = rotate.execute(&context.authority(), &name).await?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
         let rest = "This is shown once. The old secret stops working within a second.";
@@ -254,7 +310,7 @@ async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
 async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let name = find_key(&stores, name).await?;
-    let key = stores.manage_keys().delete(&context.actor(), &name).await?;
+    let key = stores.manage_keys().delete(&context.authority(), &name).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
     context.output.show(&document, || format!("The key {name} is deleted."))
 }
@@ -285,6 +341,9 @@ mod tests {
             key: String::new(),
             name: None,
             allow_duplicate: false,
+            access: None,
+            workspace: Vec::new(),
+            all_workspaces: false,
             limit_usd: None,
             limit_reset: None,
             no_limit: false,
@@ -296,9 +355,19 @@ mod tests {
             no_expiry: false,
         };
         assert!(change(none()).unwrap().is_empty());
-        let cleared =
-            change(UpdateKeyArgs { no_limit: true, no_rpm: true, no_tpm: true, no_expiry: true, ..none() }).unwrap();
+        let cleared = change(UpdateKeyArgs {
+            all_workspaces: true,
+            no_limit: true,
+            no_rpm: true,
+            no_tpm: true,
+            no_expiry: true,
+            ..none()
+        })
+        .unwrap();
         assert_eq!((cleared.limit, cleared.requests_per_minute), (Edit::Clear, Edit::Clear));
+        assert_eq!(cleared.workspaces, Edit::Clear);
+        let changed = change(UpdateKeyArgs { access: Some(KeyAccess::Keys), ..none() }).unwrap();
+        assert_eq!(changed.access, Some(ManagementAccess::Keys));
         assert_eq!((cleared.tokens_per_minute, cleared.expires_at), (Edit::Clear, Edit::Clear));
         let reset = |reset| change(UpdateKeyArgs { limit_reset: Some(reset), ..none() }).unwrap().limit_reset;
         assert_eq!(reset(LimitReset::Never), Edit::Clear);

@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use chrono::DateTime;
     use domain::api_key::{ApiKeyName, ApiKeyScope};
+    use domain::authority::ManagementScope;
     use domain::ids::ApiKeyId;
     use domain::rate::RateLimits;
     use domain::secret::ApiKeyHash;
@@ -135,7 +136,7 @@ mod tests {
             hash: ApiKeyHash::from_bytes(hash),
             label: format!("sk-tg-v1-{number:03}...000"),
             name: ApiKeyName::try_new(name).unwrap(),
-            scope: ApiKeyScope::Management,
+            scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
             disabled: false,
             expires_at: None,
             limit: None,

@@ -51,12 +51,12 @@ async fn create(
     owner_id: Option<String>,
 ) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
-    let (create, actor) = (stores.create_workspace(), context.actor());
+    let (create, by) = (stores.create_workspace(), context.authority());
     let created = match name {
         // Only chosen names are unique.
-        None => create.execute(&actor, UNNAMED, owner_id).await,
-        Some(name) if allow_duplicate => create.execute(&actor, name, owner_id).await,
-        Some(name) => create.execute_unique(&actor, name, owner_id).await,
+        None => create.execute(&by, UNNAMED, owner_id).await,
+        Some(name) if allow_duplicate => create.execute(&by, name, owner_id).await,
+        Some(name) => create.execute_unique(&by, name, owner_id).await,
     };
     let workspace = created?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
@@ -128,7 +128,7 @@ async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) 
     if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
         return Err(WorkspaceError::NameTaken(name.to_owned()).into());
     }
-    stores.manage_workspaces().rename(&context.actor(), id, name).await?;
+    stores.manage_workspaces().rename(&context.authority(), id, name).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
     context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
 }
@@ -137,7 +137,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    let balance = stores.manage_workspaces().add_credit(&context.actor(), id, amount).await?;
+    let balance = stores.manage_workspaces().add_credit(&context.authority(), id, amount).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))
 }
@@ -145,7 +145,7 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
 async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    stores.manage_workspaces().clear_credit(&context.actor(), id).await?;
+    stores.manage_workspaces().clear_credit(&context.authority(), id).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
     context.output.show(&view, || format!("The workspace {id} has no credit limit."))
 }
@@ -159,7 +159,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let budgets = stores.manage_workspaces().set_budgets(&context.actor(), id, change).await?;
+    let budgets = stores.manage_workspaces().set_budgets(&context.authority(), id, change).await?;
     let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
@@ -180,7 +180,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let rates = stores.manage_workspaces().set_rates(&context.actor(), id, change).await?;
+    let rates = stores.manage_workspaces().set_rates(&context.authority(), id, change).await?;
     let view = WorkspaceRatesView {
         id: id.to_string(),
         requests_per_minute: rates.requests_per_minute,
@@ -210,7 +210,7 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(id)).await?;
-    stores.manage_workspaces().suspend(&context.actor(), id, suspended).await?;
+    stores.manage_workspaces().suspend(&context.authority(), id, suspended).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))
@@ -233,7 +233,7 @@ async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceConte
         bail!("the workspace still has {remaining}: delete them first, or with --with {}", names(remaining).join(","));
     }
     empty(context, &stores, id, with).await?;
-    let deleted = stores.manage_workspaces().delete(&context.actor(), id).await?;
+    let deleted = stores.manage_workspaces().delete(&context.authority(), id).await?;
     let view = DeletedWorkspace::new(&deleted, contents);
     context.output.show(&view, || {
         let with = if contents.is_empty() { String::new() } else { format!(" with its {contents}") };
@@ -243,7 +243,7 @@ async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceConte
 
 async fn contents(context: &Context, stores: &Stores, id: WorkspaceId) -> anyhow::Result<WorkspaceContents> {
     let ports = stores.manage_guardrails(&context.config).await?;
-    let guardrails = ports.list(Some(id), 0, usize::MAX).await?.guardrails.len();
+    let guardrails = ports.list(&context.authority(), Some(id), 0, usize::MAX).await?.guardrails.len();
     let destinations = broadcast::repository(stores).list(Some(id)).await?.len();
     let (mut documents, mut after) = (0, None);
     loop {
@@ -279,10 +279,10 @@ fn names(contents: WorkspaceContents) -> Vec<&'static str> {
 
 /// Deletes the named contents. Keys come first, so that running servers reject requests while the rest is deleted.
 async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[WorkspaceContent]) -> anyhow::Result<()> {
-    let actor = context.actor();
+    let by = context.authority();
     if with.contains(&WorkspaceContent::Keys) {
         for key in stores.keys.list(Some(id)).await? {
-            stores.manage_keys().delete(&actor, &key.id.into()).await?;
+            stores.manage_keys().delete(&by, &key.id.into()).await?;
         }
     }
     if with.contains(&WorkspaceContent::Documents) {
@@ -294,20 +294,20 @@ async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[Work
                 break;
             }
             for document in page {
-                delete.execute(id, &document.id, &actor).await?;
+                delete.execute(id, &document.id, by.actor()).await?;
             }
         }
     }
     if with.contains(&WorkspaceContent::Destinations) {
         let destinations = broadcast::manage_destinations(&context.config, stores)?;
         for destination in broadcast::repository(stores).list(Some(id)).await? {
-            destinations.delete(&actor, &destination.id.to_string()).await?;
+            destinations.delete(&by, &destination.id.to_string()).await?;
         }
     }
     if with.contains(&WorkspaceContent::Guardrails) {
         let guardrails = stores.manage_guardrails(&context.config).await?;
-        for placed in guardrails.list(Some(id), 0, usize::MAX).await?.guardrails {
-            guardrails.delete(&actor, &placed.guardrail.id.to_string()).await?;
+        for placed in guardrails.list(&by, Some(id), 0, usize::MAX).await?.guardrails {
+            guardrails.delete(&by, &placed.guardrail.id.to_string()).await?;
         }
     }
     Ok(())

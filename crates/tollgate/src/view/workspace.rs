@@ -1,7 +1,8 @@
 //! Workspaces, and their keys, limits, guardrails and destinations.
 
 use api_actix::{GuardrailVersionView, GuardrailView};
-use domain::api_key::{ApiKey, ApiKeyScope};
+use domain::api_key::ApiKey;
+use domain::authority::ManagementScope;
 use domain::budget::{LimitStatus, ResetInterval, WorkspaceBudgets};
 use domain::money::Usd;
 use domain::secret::ApiKeySecret;
@@ -159,6 +160,29 @@ impl DeletedWorkspace {
     }
 }
 
+/// The scope of a management key.
+#[derive(Serialize)]
+pub struct ManagementView {
+    /// `read`, `keys` or `write`.
+    pub access: &'static str,
+    /// The ids of its workspaces; null for all.
+    pub workspaces: Option<Vec<String>>,
+}
+
+impl From<&ManagementScope> for ManagementView {
+    fn from(scope: &ManagementScope) -> Self {
+        let workspaces = scope.workspaces().map(|ids| ids.iter().map(ToString::to_string).collect());
+        Self { access: scope.access().as_str(), workspaces }
+    }
+}
+
+impl std::fmt::Display for ManagementView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let workspaces = self.workspaces.as_ref().map_or_else(|| "all workspaces".to_owned(), |ids| ids.join(", "));
+        write!(f, "{} access to {workspaces}", self.access)
+    }
+}
+
 /// A created or rotated key; its secret is shown only once.
 #[derive(Serialize)]
 pub struct CreatedKey {
@@ -172,8 +196,8 @@ pub struct CreatedKey {
     pub name: String,
     /// Its workspace; null for a management key.
     pub workspace_id: Option<String>,
-    /// True for a management key.
-    pub management: bool,
+    /// The scope of a management key; null for an inference key.
+    pub management: Option<ManagementView>,
 }
 
 impl CreatedKey {
@@ -185,7 +209,7 @@ impl CreatedKey {
             id: key.id.to_string(),
             name: key.name.as_str().to_owned(),
             workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
-            management: key.scope == ApiKeyScope::Management,
+            management: key.scope.management().map(ManagementView::from),
         }
     }
 }
@@ -203,8 +227,8 @@ pub struct KeyView {
     pub name: String,
     /// Its workspace; null for a management key.
     pub workspace_id: Option<String>,
-    /// True for a management key.
-    pub management: bool,
+    /// The scope of a management key; null for an inference key.
+    pub management: Option<ManagementView>,
     /// True while its requests are rejected.
     pub disabled: bool,
     /// The expiry time.
@@ -243,7 +267,7 @@ impl From<&ApiKey> for KeyView {
             label: key.label.clone(),
             name: key.name.as_str().to_owned(),
             workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
-            management: key.scope == ApiKeyScope::Management,
+            management: key.scope.management().map(ManagementView::from),
             disabled: key.disabled,
             expires_at: key.expires_at.map(time),
             limit_usd: key.limit.map(|limit| UsdNumber(limit.amount)),

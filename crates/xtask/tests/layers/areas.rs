@@ -22,6 +22,7 @@ pub const DOMAIN: Order = Order {
     lines: &[
         &["edit", "error", "ids", "json", "money", "secret", "system"],
         &["audit", "change_feed"],
+        &["authority"],
         &["model", "question"],
         &["pricing"],
         &["usage"],

@@ -22,10 +22,10 @@ fn describe_create() -> Operation {
         .created(record::response(), "The destination", &[400, 409, 415])
 }
 
-async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let (fields, workspace) = read_fields(call, payload).await?;
     let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
-    let made = call.gateway.services.destinations.create(&call.actor(authority), workspace, &fields).await?;
+    let made = call.gateway.services.destinations.create(by, workspace, &fields).await?;
     Ok(Data::respond(StatusCode::CREATED, stored_view(call, &made).await))
 }
 
@@ -49,10 +49,9 @@ fn describe_update() -> Operation {
         .parameter(path("id", "The destination's id"))
 }
 
-async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let (fields, _) = read_fields(call, payload).await?;
-    let actor = call.actor(authority);
-    let changed = call.gateway.services.destinations.update(&actor, &call.id()?, &fields).await?;
+    let changed = call.gateway.services.destinations.update(by, &call.id()?, &fields).await?;
     Ok(Data::respond(StatusCode::OK, stored_view(call, &changed).await))
 }
 
@@ -72,7 +71,7 @@ fn describe_delete() -> Operation {
         .parameter(path("id", "The destination's id"))
 }
 
-async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
-    call.gateway.services.destinations.delete(&call.actor(authority), &call.id()?).await?;
+async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
+    call.gateway.services.destinations.delete(by, &call.id()?).await?;
     Ok(Deleted::respond())
 }

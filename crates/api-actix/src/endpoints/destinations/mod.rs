@@ -36,6 +36,7 @@ impl From<DestinationError> for ApiError {
     fn from(error: DestinationError) -> Self {
         let plain = Self::from_kind(error.kind());
         match error {
+            DestinationError::Restricted(restricted) => restricted.into(),
             DestinationError::Invalid(invalid) => invalid.into(),
             DestinationError::NothingToChange => plain.message("No update fields provided"),
             DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
@@ -47,6 +48,7 @@ impl From<DestinationError> for ApiError {
                 let (first, rest) = sentence.split_at(1);
                 plain.message(format!("{}{rest}", first.to_uppercase()))
             }
+            DestinationError::WorkspaceRequired => plain.message(error.to_string()),
             DestinationError::NotFound => plain,
             DestinationError::Store(store) => Self::store(store),
         }

@@ -13,7 +13,7 @@ use crate::http::operation;
 pub(crate) const LIST: Route = Route::management(
     Method::Get,
     "/observability/destinations",
-    |call, _, _| Box::pin(handle_list(call)),
+    |call, by, _| Box::pin(handle_list(call, by)),
     tags::DESTINATIONS,
     describe_list,
 );
@@ -22,13 +22,13 @@ fn describe_list() -> Operation {
     let body = BodySchema::page::<DestinationView>("DestinationListResponse", "A list of trace destinations.");
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
     Operation::management("listDestinations", "List trace destinations", "Oldest first.")
-        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces.", id))
+        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces of the key.", id))
         .answer(body, "The destinations", &[400])
 }
 
-async fn handle_list(call: &Call<'_>) -> Outcome {
+async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let workspace_id = parameters::workspace(call.request.query_string())?;
-    let found = call.gateway.services.destinations.list(workspace_id).await?;
+    let found = call.gateway.services.destinations.list(by, workspace_id).await?;
     let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, &found).await?;
     let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();
     let total_count = data.len() as u64;
@@ -39,7 +39,7 @@ async fn handle_list(call: &Call<'_>) -> Outcome {
 pub(crate) const GET: Route = Route::management(
     Method::Get,
     "/observability/destinations/{id}",
-    |call, _, _| Box::pin(handle_get(call)),
+    |call, by, _| Box::pin(handle_get(call, by)),
     tags::DESTINATIONS,
     describe_get,
 );
@@ -51,8 +51,8 @@ fn describe_get() -> Operation {
         .parameter(path("id", "The destination's id"))
 }
 
-async fn handle_get(call: &Call<'_>) -> Outcome {
-    let found = call.gateway.services.destinations.get(&call.id()?).await?;
+async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
+    let found = call.gateway.services.destinations.get(by, &call.id()?).await?;
     let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, std::slice::from_ref(&found)).await?;
     Ok(Data::respond(StatusCode::OK, DestinationView::new(&found, &hashes)))
 }

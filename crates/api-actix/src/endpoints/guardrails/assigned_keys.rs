@@ -11,7 +11,7 @@ use crate::http::response::time;
 pub(crate) const LIST: Route = Route::management(
     Method::Get,
     "/guardrails/{id}/assignments/keys",
-    |call, _, _| Box::pin(handle_list(call)),
+    |call, by, _| Box::pin(handle_list(call, by)),
     tags::GUARDRAILS,
     describe_list,
 );
@@ -58,10 +58,10 @@ fn describe_list() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_list(call: &Call<'_>) -> Outcome {
+async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
     let (offset, limit) = (range.offset as u64, range.limit as u64);
-    let page = call.routed().guardrails.list_assigned_keys(&call.id()?, offset, limit).await?;
+    let page = call.routed().guardrails.list_assigned_keys(by, &call.id()?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(Page::respond(data, page.total))
 }
@@ -91,10 +91,10 @@ fn describe_remove() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_remove(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    let (actor, id) = (call.actor(authority), call.id()?);
-    let unassigned_count = call.routed().guardrails.remove_keys(authority, &actor, &id, hashes).await?;
+    let id = call.id()?;
+    let unassigned_count = call.routed().guardrails.remove_keys(by, &id, hashes).await?;
     Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
 }

@@ -22,9 +22,9 @@ fn describe_create() -> Operation {
         .created(record::response(), "The guardrail", &[400, 404, 415])
 }
 
-async fn handle_create(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
-    let made = call.routed().guardrails.create(&call.actor(authority), &draft).await?;
+    let made = call.routed().guardrails.create(by, &draft).await?;
     Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
 }
 
@@ -47,10 +47,9 @@ fn describe_update() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_update(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let draft = draft(call, payload).await?;
-    let actor = call.actor(authority);
-    let changed = call.routed().guardrails.update(&actor, &call.id()?, &draft).await?;
+    let changed = call.routed().guardrails.update(by, &call.id()?, &draft).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
 }
 
@@ -71,8 +70,8 @@ fn describe_delete() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_delete(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
-    call.routed().guardrails.delete(&call.actor(authority), &call.id()?).await?;
+async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
+    call.routed().guardrails.delete(by, &call.id()?).await?;
     Ok(Deleted::respond())
 }
 
@@ -93,8 +92,8 @@ fn describe_restore_version() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_restore_version(call: &Call<'_>, authority: &ManagementKey) -> Outcome {
-    let (actor, number) = (call.actor(authority), version_number(call)?);
-    let restored = call.routed().guardrails.restore_version(&actor, &call.id()?, number).await?;
+async fn handle_restore_version(call: &Call<'_>, by: &Authority) -> Outcome {
+    let number = version_number(call)?;
+    let restored = call.routed().guardrails.restore_version(by, &call.id()?, number).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&restored)))
 }

@@ -34,7 +34,7 @@ fn describe() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) -> Outcome {
+async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let [key_hash, inner] = read_members(body.text()?, &["key_hash", "body"])?;
     let key_hash: Option<String> = key_hash
@@ -45,7 +45,7 @@ async fn handle(call: &Call<'_>, authority: &ManagementKey, payload: Payload) ->
     let hold = |bytes| permit.map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
     let request = request(inner, call.gateway.settings.draft_bounds, hold)?;
     let routed = call.routed();
-    let explanation = routed.explain_guardrail.execute(authority, &call.id()?, key_hash.as_deref(), &request).await?;
+    let explanation = routed.explain_guardrail.execute(by, &call.id()?, key_hash.as_deref(), &request).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 

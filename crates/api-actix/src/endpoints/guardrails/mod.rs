@@ -48,6 +48,7 @@ impl From<InvalidGuardrail> for ApiError {
 impl From<GuardrailError> for ApiError {
     fn from(error: GuardrailError) -> Self {
         match error {
+            GuardrailError::Restricted(restricted) => restricted.into(),
             GuardrailError::Invalid(invalid) => invalid.into(),
             GuardrailError::UnknownGuardrail | GuardrailError::UnknownVersion | GuardrailError::Conflict => {
                 Self::from_kind(error.kind())
@@ -55,6 +56,7 @@ impl From<GuardrailError> for ApiError {
             GuardrailError::UnknownWorkspace => {
                 Self::from_kind(error.kind()).message("workspace_id: workspace not found")
             }
+            GuardrailError::WorkspaceRequired => Self::from_kind(error.kind()).message(error.to_string()),
             GuardrailError::Store(store) => Self::store(store),
         }
     }
@@ -64,6 +66,7 @@ impl From<ExplainGuardrailError> for ApiError {
     fn from(error: ExplainGuardrailError) -> Self {
         let plain = Self::from_kind(error.kind());
         match error {
+            ExplainGuardrailError::Restricted(restricted) => restricted.into(),
             ExplainGuardrailError::UnknownGuardrail => plain,
             ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
             ExplainGuardrailError::UnknownModel { ref nearest } => {

@@ -12,7 +12,7 @@ use crate::http::operation;
 pub(crate) const LIST: Route = Route::management(
     Method::Get,
     "/guardrails",
-    |call, _, _| Box::pin(handle_list(call)),
+    |call, by, _| Box::pin(handle_list(call, by)),
     tags::GUARDRAILS,
     describe_list,
 );
@@ -21,17 +21,21 @@ fn describe_list() -> Operation {
     let body = BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails.");
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
     Operation::management("listGuardrails", "List the guardrails of a workspace", "Newest first.")
-        .parameter(operation::query("workspace_id", "The workspace id. Default: the default workspace.", id))
+        .parameter(operation::query(
+            "workspace_id",
+            "The workspace id. Default: the default workspace, or the only one of the key.",
+            id,
+        ))
         .parameter(offset())
         .parameter(limit())
         .answer(body, "The guardrails", &[400, 404])
 }
 
-async fn handle_list(call: &Call<'_>) -> Outcome {
+async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
     let range = PageRange::parse(query)?;
     let workspace_id = parameters::workspace(query)?;
-    let page = call.routed().guardrails.list(workspace_id, range.offset, range.limit).await?;
+    let page = call.routed().guardrails.list(by, workspace_id, range.offset, range.limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
     Ok(Page::respond(data, page.total as u64))
 }
@@ -40,19 +44,19 @@ async fn handle_list(call: &Call<'_>) -> Outcome {
 pub(crate) const GET: Route = Route::management(
     Method::Get,
     "/guardrails/{id}",
-    |call, _, _| Box::pin(handle_get(call)),
+    |call, by, _| Box::pin(handle_get(call, by)),
     tags::GUARDRAILS,
     describe_get,
 );
 
 fn describe_get() -> Operation {
-    Operation::management("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace.")
+    Operation::management("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace of the caller.")
         .answer(record::response(), "The guardrail", &[404])
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_get(call: &Call<'_>) -> Outcome {
-    let found = call.routed().guardrails.get(&call.id()?).await?;
+async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
+    let found = call.routed().guardrails.get(by, &call.id()?).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailView::new(&found)))
 }
 
@@ -60,7 +64,7 @@ async fn handle_get(call: &Call<'_>) -> Outcome {
 pub(crate) const LIST_VERSIONS: Route = Route::management(
     Method::Get,
     "/guardrails/{id}/versions",
-    |call, _, _| Box::pin(handle_list_versions(call)),
+    |call, by, _| Box::pin(handle_list_versions(call, by)),
     tags::GUARDRAILS,
     describe_list_versions,
 );
@@ -75,9 +79,9 @@ fn describe_list_versions() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_list_versions(call: &Call<'_>) -> Outcome {
+async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string())?;
-    let versions = call.routed().guardrails.list_versions(&call.id()?).await?;
+    let versions = call.routed().guardrails.list_versions(by, &call.id()?).await?;
     let total_count = versions.len() as u64;
     let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::new).collect();
     Ok(Page::respond(data, total_count))
@@ -87,7 +91,7 @@ async fn handle_list_versions(call: &Call<'_>) -> Outcome {
 pub(crate) const GET_VERSION: Route = Route::management(
     Method::Get,
     "/guardrails/{id}/versions/{version}",
-    |call, _, _| Box::pin(handle_get_version(call)),
+    |call, by, _| Box::pin(handle_get_version(call, by)),
     tags::GUARDRAILS,
     describe_get_version,
 );
@@ -101,7 +105,7 @@ fn describe_get_version() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
-async fn handle_get_version(call: &Call<'_>) -> Outcome {
-    let found = call.routed().guardrails.get_version(&call.id()?, version_number(call)?).await?;
+async fn handle_get_version(call: &Call<'_>, by: &Authority) -> Outcome {
+    let found = call.routed().guardrails.get_version(by, &call.id()?, version_number(call)?).await?;
     Ok(Data::respond(StatusCode::OK, GuardrailVersionView::new(&found)))
 }

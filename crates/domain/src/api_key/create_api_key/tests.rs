@@ -1,5 +1,6 @@
 use super::*;
 use crate::api_key::MockApiKeyRepository;
+use crate::authority::ManagementScope;
 use crate::budget::ResetInterval;
 use crate::error::ErrorKind;
 use crate::ids::{ApiKeyId, WorkspaceId};
@@ -24,7 +25,7 @@ async fn create(keys: MockApiKeyRepository, new: NewApiKey) -> Result<ApiKey, Cr
     let mut ids = MockIdGenerator::new();
     ids.expect_api_key_id().returning(id);
     let create = CreateApiKey::new(Arc::new(keys), Arc::new(clock), Arc::new(ids), Arc::new(secrets));
-    create.execute(&Actor::system(), new).await.map(|(key, _)| key)
+    create.execute(&Authority::system(), new).await.map(|(key, _)| key)
 }
 
 #[tokio::test]
@@ -50,8 +51,11 @@ async fn create_rejects_invalid_limits_before_writing() {
     for refused in [
         NewApiKey { limit: limit("0"), ..new(inference()) },
         NewApiKey { rates, ..new(inference()) },
-        NewApiKey { limit: limit("1"), ..new(ApiKeyScope::Management) },
-        NewApiKey { rates: RateLimits { tokens_per_minute: Some(1), ..rates }, ..new(ApiKeyScope::Management) },
+        NewApiKey { limit: limit("1"), ..new(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)) },
+        NewApiKey {
+            rates: RateLimits { tokens_per_minute: Some(1), ..rates },
+            ..new(ApiKeyScope::Management(ManagementScope::UNRESTRICTED))
+        },
     ] {
         let error = create(MockApiKeyRepository::new(), refused).await.unwrap_err();
         assert!(matches!(error, CreateApiKeyError::InvalidLimit(_)), "{error}");

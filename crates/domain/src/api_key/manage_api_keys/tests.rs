@@ -43,13 +43,13 @@ fn over(keys: MockApiKeyRepository) -> ManageApiKeys {
 }
 
 async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
-    over(keys).update(&Actor::system(), &key().id.into(), &change).await
+    over(keys).update(&Authority::system(), &key().id.into(), &change).await
 }
 
 #[tokio::test]
 async fn update_changes_given_fields_and_audits_both_states() {
     let mut keys = finding(key());
-    keys.expect_update().times(1).returning(|before, after, audit| {
+    keys.expect_update().times(1).returning(|before, after, _, audit| {
         assert_eq!(*before, key());
         assert_eq!(after.limit, Some(SpendLimit { amount: usd("9"), reset: Some(ResetInterval::Weekly) }));
         assert_eq!((audit.action, audit.outcome), ("key.update", AuditOutcome::Done));
@@ -78,10 +78,10 @@ async fn update_changes_given_fields_and_audits_both_states() {
 #[tokio::test]
 async fn update_clears_reset_with_limit_and_rejects_reset_without_limit() {
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, after, _| Ok(after.limit.is_none()));
+    keys.expect_update().returning(|_, after, _, _| Ok(after.limit.is_none()));
     update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, _, _| Ok(true));
+    keys.expect_update().returning(|_, _, _, _| Ok(true));
     let after = update(keys, ApiKeyChange { limit_reset: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     assert_eq!(after.limit, Some(SpendLimit { amount: usd("2.5"), reset: None }));
     for limit in [Edit::Keep, Edit::Clear] {
@@ -101,7 +101,12 @@ async fn update_without_effect_writes_nothing() {
 
 #[tokio::test]
 async fn update_rejects_invalid_values_before_writing() {
-    let management = || ApiKey { scope: ApiKeyScope::Management, limit: None, rates: RateLimits::default(), ..key() };
+    let management = || ApiKey {
+        scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
+        limit: None,
+        rates: RateLimits::default(),
+        ..key()
+    };
     let refused = async |found, change| update(finding(found), change).await.unwrap_err();
     for amount in ["0", "-1"] {
         let change = ApiKeyChange { limit: Edit::Set(usd(amount)), ..ApiKeyChange::default() };
@@ -126,13 +131,13 @@ async fn update_rejects_invalid_values_before_writing() {
 async fn update_retries_after_concurrent_change_up_to_a_maximum() {
     let mut keys = finding(key());
     let mut round = 0;
-    keys.expect_update().times(2).returning(move |_, _, _| {
+    keys.expect_update().times(2).returning(move |_, _, _, _| {
         round += 1;
         Ok(round == 2)
     });
     update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, _, _| Ok(false));
+    keys.expect_update().returning(|_, _, _, _| Ok(false));
     let error = update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
@@ -149,41 +154,41 @@ async fn changes_distinguish_unknown_key_from_store_failure() {
         keys.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
         keys
     };
-    let (actor, hash) = (Actor::system(), key().hash.into());
+    let (by, hash) = (Authority::system(), key().hash.into());
     for (make, kind) in [(&unknown as &dyn Fn() -> _, ErrorKind::NotFound), (&unavailable, ErrorKind::Unavailable)] {
         assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
-        let switched = over(make()).switch(&actor, &hash, true).await;
+        let switched = over(make()).switch(&by, &hash, true).await;
         assert_eq!(switched.unwrap_err().kind(), kind);
-        assert_eq!(over(make()).delete(&actor, &hash).await.unwrap_err().kind(), kind);
+        assert_eq!(over(make()).delete(&by, &hash).await.unwrap_err().kind(), kind);
     }
 }
 
 #[tokio::test]
 async fn switch_and_delete_audit_previous_state() {
     let mut keys = finding(key());
-    keys.expect_set_disabled().times(1).returning(|_, disabled, audit| {
+    keys.expect_set_disabled().times(1).returning(|_, disabled, _, audit| {
         assert_eq!(audit.details.text(), r#"{"before":{"disabled":false},"after":{"disabled":true}}"#);
         Ok(disabled)
     });
-    let (actor, hash) = (Actor::system(), key().hash.into());
-    over(keys).switch(&actor, &hash, true).await.unwrap();
+    let (by, hash) = (Authority::system(), key().hash.into());
+    over(keys).switch(&by, &hash, true).await.unwrap();
     let mut keys = finding(key());
-    keys.expect_delete().times(1).returning(|_, audit| {
+    keys.expect_delete().times(1).returning(|_, _, audit| {
         assert!(audit.details.text().starts_with(r#"{"before":{"name":"old","#), "{:?}", audit.details.text());
         assert_eq!(audit.subject, format!("key {}", key().id));
         Ok(true)
     });
-    over(keys).delete(&actor, &hash).await.unwrap();
+    over(keys).delete(&by, &hash).await.unwrap();
 }
 
 #[tokio::test]
 async fn update_does_not_find_key_deleted_meanwhile() {
     let mut keys = finding(key());
-    keys.expect_set_disabled().returning(|_, _, _| Ok(false));
-    let switched = over(keys).switch(&Actor::system(), &key().id.into(), true).await;
+    keys.expect_set_disabled().returning(|_, _, _, _| Ok(false));
+    let switched = over(keys).switch(&Authority::system(), &key().id.into(), true).await;
     assert_eq!(switched.unwrap_err().kind(), ErrorKind::NotFound);
     let mut keys = finding(key());
-    keys.expect_delete().returning(|_, _| Ok(false));
-    let deleted = over(keys).delete(&Actor::system(), &key().hash.into()).await;
+    keys.expect_delete().returning(|_, _, _| Ok(false));
+    let deleted = over(keys).delete(&Authority::system(), &key().hash.into()).await;
     assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api_key::{ApiKeyName, ApiKeyScope, MockApiKeyRepository, MockGrantCache};
+use crate::authority::ManagementScope;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::ApiKeyId;
 use crate::rate::RateLimits;
@@ -19,7 +20,7 @@ fn key() -> ApiKey {
         hash: old_secret().hash(),
         label: old_secret().label(),
         name: ApiKeyName::try_new("ci").unwrap(),
-        scope: ApiKeyScope::Management,
+        scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
         disabled: true,
         expires_at: None,
         limit: None,
@@ -48,7 +49,7 @@ async fn rotate(
     let mut secrets = MockSecretGenerator::new();
     secrets.expect_api_key_secret().returning(|| Ok(new_secret()));
     let rotate = RotateApiKey::new(Arc::new(keys), Arc::new(cache), Arc::new(secrets));
-    rotate.execute(&Actor::system(), &key().id.into()).await
+    rotate.execute(&Authority::system(), &key().id.into()).await
 }
 
 #[tokio::test]
@@ -103,6 +104,6 @@ async fn rotate_changes_nothing_when_random_source_fails() {
     let mut secrets = MockSecretGenerator::new();
     secrets.expect_api_key_secret().returning(|| Err(StoreError::unavailable("no randomness")));
     let rotate = RotateApiKey::new(Arc::new(finding()), Arc::new(invalidated(0, || Ok(()))), Arc::new(secrets));
-    let error = rotate.execute(&Actor::system(), &key().hash.into()).await.unwrap_err();
+    let error = rotate.execute(&Authority::system(), &key().hash.into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }

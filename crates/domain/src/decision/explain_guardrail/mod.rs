@@ -6,7 +6,8 @@ mod verdict;
 use std::sync::Arc;
 
 pub(crate) use self::evaluation::RequestEvaluator;
-use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
+use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference};
+use crate::authority::{Authority, Right};
 use crate::budget::{LedgerReader, Payer, admit};
 use crate::decision::{DecisionRequest, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
@@ -51,27 +52,16 @@ impl ExplainGuardrail {
     /// resolved; an error of a store.
     pub async fn execute(
         &self,
-        _authority: &ManagementKey,
+        by: &Authority,
         id: &str,
         key: Option<&str>,
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
-        self.execute_for_operator(id, key, request).await
-    }
-
-    /// Explains a request like [`Self::execute`] for the operator, who reads the store without a key.
-    ///
-    /// # Errors
-    /// As of [`Self::execute`].
-    pub async fn execute_for_operator(
-        &self,
-        id: &str,
-        key: Option<&str>,
-        request: &DecisionRequest,
-    ) -> Result<Explanation, ExplainGuardrailError> {
+        by.check(Right::Read)?;
         let id: GuardrailId = id.parse().map_err(|_| ExplainGuardrailError::UnknownGuardrail)?;
-        let guardrail = self.ports.guardrails.find(id).await?.ok_or(ExplainGuardrailError::UnknownGuardrail)?;
-        let key = self.key(key).await?;
+        let guardrail = self.ports.guardrails.find(id).await?.filter(|found| by.sees(found.workspace_id));
+        let guardrail = guardrail.ok_or(ExplainGuardrailError::UnknownGuardrail)?;
+        let key = self.key(by, key).await?;
         let workspace_id = key.as_ref().map_or(guardrail.workspace_id, |(_, id)| *id);
         let workspace = self.ports.workspaces.find(workspace_id).await?;
         let policy = Arc::new(self.policy(guardrail, workspace.as_ref()).await?);
@@ -107,13 +97,17 @@ impl ExplainGuardrail {
         })
     }
 
-    async fn key(&self, name: Option<&str>) -> Result<Option<(ApiKey, WorkspaceId)>, ExplainGuardrailError> {
+    async fn key(
+        &self,
+        by: &Authority,
+        name: Option<&str>,
+    ) -> Result<Option<(ApiKey, WorkspaceId)>, ExplainGuardrailError> {
         let Some(name) = name else { return Ok(None) };
         let name: KeyReference = name.parse().map_err(|_| ExplainGuardrailError::UnknownKey)?;
         let key = self.ports.api_keys.find(&name).await?.ok_or(ExplainGuardrailError::UnknownKey)?;
         match key.scope {
-            ApiKeyScope::Inference(workspace_id) => Ok(Some((key, workspace_id))),
-            ApiKeyScope::Management => Err(ExplainGuardrailError::UnknownKey),
+            ApiKeyScope::Inference(workspace_id) if by.sees(workspace_id) => Ok(Some((key, workspace_id))),
+            _ => Err(ExplainGuardrailError::UnknownKey),
         }
     }
 

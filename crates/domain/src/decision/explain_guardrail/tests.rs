@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::api_key::ApiKeyName;
+use crate::api_key::{ApiKeyName, LastKeyRule, ManagementKey};
 use crate::audit::{AuditDraft, AuditLog};
+use crate::authority::{Authority, ManagementAccess, ManagementScope};
 use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
 use crate::decision::{DecisionDraft, DecisionSettings, MockDecisionProvider, UnpricedModels};
 use crate::error::{ErrorKind, StoreError};
-use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
+use crate::guardrail::fixtures::{actor, by, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
 use crate::guardrail::{Forbidden, PlacedGuardrail};
 use crate::json::Json;
 use crate::model::{Model, Pricing};
@@ -49,7 +50,7 @@ impl ExplainFixture {
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
-        ports(&self.store).create(&actor(), &read(record).unwrap()).await.unwrap()
+        ports(&self.store).create(&by(), &read(record).unwrap()).await.unwrap()
     }
 
     async fn key(&self, number: u64, change: impl FnOnce(ApiKey) -> ApiKey) -> String {
@@ -77,9 +78,8 @@ impl ExplainFixture {
         key: Option<&str>,
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
-        let authority = ManagementKey::for_tests(SequentialIds::key(9));
         let explain = ExplainGuardrail::new(self.ports(self.store.guardrails()), &self.decisions());
-        explain.execute(&authority, id, key, request).await
+        explain.execute(&Authority::system(), id, key, request).await
     }
 
     fn ports(&self, guardrails: Arc<dyn GuardrailRepository>) -> ExplainGuardrailPorts {
@@ -332,7 +332,7 @@ async fn explain_returns_status_of_key_limits() {
     let hash = key.parse().unwrap();
     let before = fixture.store.api_keys().find(&hash).await.unwrap().unwrap();
     let lowered = ApiKey { limit: Some(SpendLimit { amount: usd("0.001"), reset: None }), ..before.clone() };
-    assert!(fixture.store.api_keys().update(&before, &lowered, &audit_draft()).await.unwrap());
+    assert!(fixture.store.api_keys().update(&before, &lowered, LastKeyRule::Waived, &audit_draft()).await.unwrap());
     let explanation = fixture.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
     assert_eq!(
         (explanation.allowed, explanation.bound_fits),
@@ -445,7 +445,8 @@ async fn explain_keeps_ban_of_removed_model() {
 async fn explain_reports_unknown_guardrail_key_and_model() {
     let fixture = ExplainFixture::new().await;
     let id = fixture.guardrail(r#"{"name":"g"}"#).await.guardrail.id.to_string();
-    let manager = fixture.key(1, |key| ApiKey { scope: ApiKeyScope::Management, ..key }).await;
+    let manager =
+        fixture.key(1, |key| ApiKey { scope: ApiKeyScope::Management(ManagementScope::UNRESTRICTED), ..key }).await;
     let kind = async |id: &str, key: Option<&str>, model: &str| {
         fixture.try_explain(id, key, &asking(model, "\"s\"", None)).await.unwrap_err().kind()
     };
@@ -467,8 +468,25 @@ async fn explain_is_unavailable_when_store_fails() {
     let fixture = ExplainFixture::new().await;
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| Err(StoreError::unavailable("away")));
-    let authority = ManagementKey::for_tests(SequentialIds::key(9));
     let explain = ExplainGuardrail::new(fixture.ports(Arc::new(guardrails)), &fixture.decisions());
-    let error = explain.execute(&authority, &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
+    let error = explain.execute(&Authority::system(), &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+/// A guardrail or a key of a workspace that the caller does not see is unknown to it.
+#[tokio::test]
+async fn explain_hides_guardrails_and_keys_of_other_workspaces() {
+    let fixture = ExplainFixture::new().await;
+    let id = fixture.guardrail(r#"{"name":"g"}"#).await.guardrail.id.to_string();
+    let moved = |key: ApiKey| ApiKey { scope: ApiKeyScope::Inference(workspace_id(901)), ..key };
+    let (own, foreign) = (fixture.key(1, |key| key).await, fixture.key(2, moved).await);
+    let explain = ExplainGuardrail::new(fixture.ports(fixture.store.guardrails()), &fixture.decisions());
+    let run = async |workspace: u64, key: &str| {
+        let scope = ManagementScope::try_new(ManagementAccess::Read, Some(vec![workspace_id(workspace)])).unwrap();
+        let by = ManagementKey::for_tests(SequentialIds::key(9)).with_scope(scope).authority(actor());
+        explain.execute(&by, &id, Some(key), &judge()).await.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(900, &own).await, Ok(()));
+    assert_eq!(run(900, &foreign).await, Err(ExplainGuardrailError::UnknownKey.to_string()));
+    assert_eq!(run(901, &foreign).await, Err(ExplainGuardrailError::UnknownGuardrail.to_string()));
 }

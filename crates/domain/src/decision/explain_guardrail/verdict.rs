@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::authority::Restricted;
 use crate::budget::{LimitExceeded, LimitStatus};
 use crate::decision::{FilteringError, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
@@ -163,6 +164,9 @@ impl KeyRejection {
 /// The error of explaining a guardrail.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainGuardrailError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// No guardrail has this id, or the id is malformed.
     #[error("guardrail not found")]
     UnknownGuardrail,
@@ -203,6 +207,7 @@ impl ExplainGuardrailError {
     /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Restricted(error) => error.kind(),
             Self::UnknownKey => ErrorKind::InvalidRequest,
             Self::UnusableModel(error) => error.kind(),
             Self::Filtering(why) => why.kind(),

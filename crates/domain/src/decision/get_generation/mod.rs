@@ -73,13 +73,13 @@ impl GetGeneration {
         Self { records, catalogue, endpoints }
     }
 
-    /// Reads a record. An inference key reads the records of its workspace, a management key those of all workspaces. A
+    /// Reads a record. An inference key reads the records of its workspace, a management key those of the workspaces in its scope. A
     /// record of another workspace is not found, so that its existence is not revealed.
     pub async fn execute(&self, caller: &Principal, id: &DecisionId) -> Result<Generation, GetGenerationError> {
         let found = self.records.execute(id).await?;
         let may_read = |record: &UsageRecord| match caller {
             Principal::Inference(key) => record.workspace_id == key.workspace_id(),
-            Principal::Management(_) => true,
+            Principal::Management(key) => key.scope().contains(record.workspace_id),
         };
         let record = found.filter(may_read).ok_or(GetGenerationError::NotFound)?;
         let named = |slug: &str| record.provider.split(',').any(|own| own == slug) || was_tried(&record, slug);

@@ -5,6 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api_key::{InferenceKey, ManagementKey};
+use crate::authority::{ManagementAccess, ManagementScope};
 use crate::budget::{Ledger, UsageCharge};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{RequestId, WorkspaceId};
@@ -99,6 +100,22 @@ fn inference(workspace_number: u64) -> Principal {
 
 fn management() -> Principal {
     Principal::Management(ManagementKey::for_tests(SequentialIds::key(8)))
+}
+
+#[tokio::test]
+async fn management_key_reads_records_of_its_workspaces_only() {
+    let store = MemoryStore::new();
+    let charge = UsageCharge { record: record(), messages: Vec::new() };
+    store.ledger().settle(&charge).await.unwrap();
+    let own = charge.record.workspace_id;
+    let read = async |workspaces: Option<Vec<WorkspaceId>>| {
+        let scope = ManagementScope::try_new(ManagementAccess::Read, workspaces).unwrap();
+        let caller = Principal::Management(ManagementKey::for_tests(SequentialIds::key(8)).with_scope(scope));
+        getting(store.usage()).execute(&caller, &id()).await.map(drop).map_err(|error| error.kind())
+    };
+    assert_eq!(read(None).await, Ok(()));
+    assert_eq!(read(Some(vec![workspace(77), own])).await, Ok(()));
+    assert_eq!(read(Some(vec![workspace(77)])).await, Err(ErrorKind::NotFound));
 }
 
 async fn read(record: UsageRecord) -> Generation {

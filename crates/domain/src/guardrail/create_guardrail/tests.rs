@@ -3,13 +3,13 @@ use std::sync::Arc;
 use super::*;
 use crate::audit::AuditLog;
 use crate::error::{ErrorKind, StoreError};
-use crate::guardrail::fixtures::{actor, ports, read, store, workspace_id};
+use crate::guardrail::fixtures::{actor, by, ports, read, store, workspace_id};
 use crate::guardrail::{GuardrailRepository, MockGuardrailRepository};
 use crate::testing::MemoryStore;
 use crate::workspace::WorkspaceRepository;
 
 async fn create(store: &MemoryStore, record: &str) -> Result<PlacedGuardrail, GuardrailError> {
-    ports(store).create(&actor(), &read(record).unwrap()).await
+    ports(store).create(&by(), &read(record).unwrap()).await
 }
 
 /// Returns the newest audit entry: action, subject and details.
@@ -34,7 +34,7 @@ async fn create_uses_default_workspace_when_none_is_named() {
     );
     let id = made.guardrail.id;
     assert_eq!(store.guardrails().find(id).await.unwrap().as_ref(), Some(&made.guardrail));
-    assert_eq!(ports(&store).get(&id.to_string()).await.unwrap(), made);
+    assert_eq!(ports(&store).get(&by(), &id.to_string()).await.unwrap(), made);
     let (action, subject, details) = noted(&store).await;
     assert_eq!((action.as_str(), subject), ("guardrail.create", format!("guardrail {id}")));
     assert!(details.get("before").is_none());
@@ -67,7 +67,7 @@ async fn create_sets_workspace_default_in_the_same_transaction() {
     assert_eq!(default_of(&store, 901).await, Some(made.guardrail.id));
     assert_eq!(default_of(&store, 900).await, None);
     assert_eq!(noted(&store).await.2["after"]["workspace_default"], true);
-    assert!(ports(&store).get(&made.guardrail.id.to_string()).await.unwrap().workspace_default);
+    assert!(ports(&store).get(&by(), &made.guardrail.id.to_string()).await.unwrap().workspace_default);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn create_reports_store_failure_and_missing_workspace() {
         for (guardrails, kind) in [(away, ErrorKind::Unavailable), (gone, ErrorKind::NotFound)] {
             let ports = ManageGuardrails { guardrails: Arc::new(guardrails), ..ports(&store) };
             let draft = read(&format!(r#"{{"name":"a","workspace_default":{default}}}"#)).unwrap();
-            let error = ports.create(&actor(), &draft).await.unwrap_err();
+            let error = ports.create(&by(), &draft).await.unwrap_err();
             assert_eq!(error.kind(), kind);
         }
     }
@@ -112,18 +112,18 @@ async fn list_returns_pages_newest_first() {
     let mut made = Vec::new();
     for number in 0..5 {
         let record = format!(r#"{{"name":"g{number}","workspace_default":{}}}"#, number == 3);
-        made.push(ports.create(&actor(), &read(&record).unwrap()).await.unwrap());
+        made.push(ports.create(&by(), &read(&record).unwrap()).await.unwrap());
     }
     let names = |page: &crate::guardrail::GuardrailPage| -> Vec<(String, bool)> {
         let entry = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
         page.guardrails.iter().map(entry).collect()
     };
-    let page = ports.list(None, 1, 2).await.unwrap();
+    let page = ports.list(&by(), None, 1, 2).await.unwrap();
     assert_eq!((names(&page), page.total), (vec![("g3".to_owned(), true), ("g2".to_owned(), false)], 5));
-    let beyond = ports.list(Some(workspace_id(900)), 9, 2).await.unwrap();
+    let beyond = ports.list(&by(), Some(workspace_id(900)), 9, 2).await.unwrap();
     assert_eq!((beyond.guardrails.len(), beyond.total), (0, 5));
-    assert_eq!(ports.list(Some(workspace_id(901)), 0, 50).await.unwrap().total, 0);
-    assert_eq!(ports.list(Some(workspace_id(7)), 0, 50).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(ports.list(&by(), Some(workspace_id(901)), 0, 50).await.unwrap().total, 0);
+    assert_eq!(ports.list(&by(), Some(workspace_id(7)), 0, 50).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -132,14 +132,14 @@ async fn delete_removes_guardrail_and_its_default() {
     let made = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap();
     let id = made.guardrail.id.to_string();
     let manage = ports(&store);
-    manage.delete(&actor(), &id).await.unwrap();
+    manage.delete(&by(), &id).await.unwrap();
     let (action, subject, details) = noted(&store).await;
     assert_eq!((action.as_str(), subject), ("guardrail.delete", format!("guardrail {id}")));
     assert_eq!((&details["before"]["name"], details.get("after")), (&"a".into(), None));
     assert_eq!(default_of(&store, 900).await, None);
     for id in [id.as_str(), "nonsense", ""] {
-        assert_eq!(manage.delete(&actor(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
-        assert_eq!(ports(&store).get(id).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(manage.delete(&by(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(ports(&store).get(&by(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }
 
@@ -149,18 +149,18 @@ async fn set_default_sets_and_clears_the_workspace_default() {
     let first = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap().guardrail.id;
     let second = create(&store, r#"{"name":"b"}"#).await.unwrap().guardrail.id;
     let manage = ports(&store);
-    manage.set_default(&actor(), &second.to_string()).await.unwrap();
+    manage.set_default(&by(), &second.to_string()).await.unwrap();
     assert_eq!(default_of(&store, 900).await, Some(second));
     let (action, subject, details) = noted(&store).await;
     assert_eq!((action.as_str(), subject), ("workspace.default_guardrail", format!("workspace {}", workspace_id(900))));
     assert_eq!(details["before"]["default_guardrail_id"], first.to_string());
     assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
     let entries = store.audit_log().newest(100).await.unwrap().len();
-    manage.set_default(&actor(), &second.to_string()).await.unwrap();
+    manage.set_default(&by(), &second.to_string()).await.unwrap();
     assert_eq!(store.audit_log().newest(100).await.unwrap().len(), entries, "the default is unchanged");
-    assert_eq!(manage.clear_default(&actor(), None).await.unwrap(), workspace_id(900));
+    assert_eq!(manage.clear_default(&by(), None).await.unwrap(), workspace_id(900));
     assert_eq!(default_of(&store, 900).await, None);
     assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());
-    assert_eq!(manage.clear_default(&actor(), Some(workspace_id(7))).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(manage.set_default(&actor(), "x").await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(manage.clear_default(&by(), Some(workspace_id(7))).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(manage.set_default(&by(), "x").await.unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::audit::AuditLog;
 use crate::error::{ErrorKind, StoreError};
-use crate::guardrail::fixtures::{actor, guardrail, ports, read, store, workspace_id};
+use crate::guardrail::fixtures::{by, guardrail, ports, read, store, workspace_id};
 use crate::guardrail::{GuardrailRepository, MockGuardrailRepository};
 use crate::testing::{MemoryStore, join_all};
 use crate::workspace::WorkspaceRepository;
 
 async fn made(store: &MemoryStore, record: &str) -> String {
-    let made = ports(store).create(&actor(), &read(record).unwrap()).await.unwrap();
+    let made = ports(store).create(&by(), &read(record).unwrap()).await.unwrap();
     made.guardrail.id.to_string()
 }
 
 async fn update(store: &MemoryStore, id: &str, change: &str) -> Result<PlacedGuardrail, GuardrailError> {
-    ports(store).update(&actor(), id, &read(change).unwrap()).await
+    ports(store).update(&by(), id, &read(change).unwrap()).await
 }
 
 async fn entries(store: &MemoryStore) -> usize {
@@ -62,7 +62,7 @@ async fn update_changes_nothing_when_the_draft_is_invalid() {
     ] {
         assert_eq!(update(&store, id, change).await.unwrap_err().kind(), kind, "{change}");
     }
-    assert_eq!(ports(&store).list_versions(&id).await.unwrap().len(), 1);
+    assert_eq!(ports(&store).list_versions(&by(), &id).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn concurrent_updates_are_all_applied() {
         async move { update(&store, &id, &format!(r#"{{"{flag}":true}}"#)).await.unwrap() }
     });
     join_all(acts).await;
-    let now = ports(&store).find(&id).await.unwrap();
+    let now = ports(&store).find(&by(), &id).await.unwrap();
     let policy = now.rules.data_policy;
     assert_eq!(now.version, 6);
     let all = [
@@ -121,26 +121,26 @@ async fn update_retries_on_newest_record_and_gives_up() {
     });
     overtaken.expect_update().returning(|after, _, _| Ok(after.version == 4));
     let (id, draft) = (guardrail(1).id.to_string(), read(r#"{"name":"b"}"#).unwrap());
-    let after = with(overtaken, &store).update(&actor(), &id, &draft).await.unwrap();
+    let after = with(overtaken, &store).update(&by(), &id, &draft).await.unwrap();
     assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));
 
     let mut hopeless = MockGuardrailRepository::new();
     hopeless.expect_find().times(MAX_ATTEMPTS).returning(|_| Ok(Some(guardrail(1))));
     hopeless.expect_update().times(MAX_ATTEMPTS).returning(|_, _, _| Ok(false));
-    let error = with(hopeless, &store).update(&actor(), &id, &draft).await.unwrap_err();
+    let error = with(hopeless, &store).update(&by(), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 
     let mut deleted = MockGuardrailRepository::new();
     let mut there = [Some(guardrail(1)), None].into_iter();
     deleted.expect_find().returning(move |_| Ok(there.next().flatten()));
     deleted.expect_update().returning(|_, _, _| Ok(false));
-    let error = with(deleted, &store).update(&actor(), &id, &draft).await.unwrap_err();
+    let error = with(deleted, &store).update(&by(), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 
     let mut away = MockGuardrailRepository::new();
     away.expect_find().returning(|_| Ok(Some(guardrail(1))));
     away.expect_update().returning(|_, _, _| Err(StoreError::unavailable("away")));
-    let error = with(away, &store).update(&actor(), &id, &draft).await.unwrap_err();
+    let error = with(away, &store).update(&by(), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -150,32 +150,32 @@ async fn restore_creates_new_version() {
     let record =
         r#"{"name":"a","limit_usd":5,"reset_interval":"daily","content_filters":[{"pattern":"x","action":"block"}]}"#;
     let id = made(&store, record).await;
-    let first = ports(&store).find(&id).await.unwrap();
+    let first = ports(&store).find(&by(), &id).await.unwrap();
     update(&store, &id, r#"{"name":"b","limit_usd":null,"content_filters":null,"workspace_default":true}"#)
         .await
         .unwrap();
     let manage = ports(&store);
-    let kept = manage.get_version(&id, 1).await.unwrap();
+    let kept = manage.get_version(&by(), &id, 1).await.unwrap();
     assert_eq!((&kept.guardrail, kept.changed_by.as_str()), (&first, "user:ada"));
-    let back = manage.restore_version(&actor(), &id, 1).await.unwrap();
+    let back = manage.restore_version(&by(), &id, 1).await.unwrap();
     let Guardrail { version, updated_at, .. } = back.guardrail;
     assert_eq!(back.guardrail, Guardrail { version: 3, updated_at, ..first.clone() });
     assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
     let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.restore");
-    let versions = ports(&store).list_versions(&id).await.unwrap();
+    let versions = ports(&store).list_versions(&by(), &id).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
-    assert_eq!(manage.restore_version(&actor(), &id, 3).await.unwrap().guardrail.version, 3, "nothing differs");
+    assert_eq!(manage.restore_version(&by(), &id, 3).await.unwrap().guardrail.version, 3, "nothing differs");
 
     for (id, version, unknown) in
         [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "guardrail not found")]
     {
-        let error = manage.restore_version(&actor(), id, version).await.unwrap_err();
+        let error = manage.restore_version(&by(), id, version).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(unknown), "{error}");
-        assert_eq!(manage.get_version(id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(manage.get_version(&by(), id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    let unknown = ports(&store).list_versions("01990000-0000-7000-8000-00000000dead").await;
+    let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead").await;
     assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.guardrails().find(first.id).await.unwrap().is_some());
 }

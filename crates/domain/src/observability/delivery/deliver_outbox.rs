@@ -10,10 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
 use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome, DeliverySettings};
-use crate::audit::Actor;
+use crate::authority::{Authority, Right};
 use crate::error::StoreError;
 use crate::ids::DestinationId;
-use crate::observability::{DeadLetterRetry, Outbox};
+use crate::observability::{DeadLetterRetry, DestinationError, DestinationRepository, Outbox};
 use crate::system::Clock;
 
 /// The most destinations that are served at the same time.
@@ -214,22 +214,31 @@ impl DestinationState {
 /// Makes dead letters due again.
 pub struct RetryDeadLetters {
     outbox: Arc<dyn Outbox>,
+    destinations: Arc<dyn DestinationRepository>,
     clock: Arc<dyn Clock>,
 }
 
 impl RetryDeadLetters {
     /// Wires the ports.
-    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>) -> Self {
-        Self { outbox, clock }
+    pub fn new(outbox: Arc<dyn Outbox>, destinations: Arc<dyn DestinationRepository>, clock: Arc<dyn Clock>) -> Self {
+        Self { outbox, destinations, clock }
     }
 
-    /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. The
-    /// destination may be deleted already.
+    /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. A caller who
+    /// sees all workspaces may name a deleted destination.
     ///
     /// # Errors
-    /// The store; then nothing is changed.
-    pub async fn execute(&self, actor: &Actor, destination: Option<DestinationId>) -> Result<u64, StoreError> {
-        let retry = DeadLetterRetry { actor: actor.clone(), destination };
-        self.outbox.retry_dead_letters(&retry, self.clock.now()).await
+    /// A missing right; a destination that does not exist for a caller with some workspaces; the store. Then nothing is
+    /// changed.
+    pub async fn execute(&self, by: &Authority, destination: Option<DestinationId>) -> Result<u64, DestinationError> {
+        by.check(if destination.is_some() { Right::Write } else { Right::Unrestricted })?;
+        if let Some(id) = destination
+            && !by.sees_all()
+        {
+            let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
+            found.ok_or(DestinationError::NotFound)?;
+        }
+        let retry = DeadLetterRetry { actor: by.actor().clone(), destination };
+        Ok(self.outbox.retry_dead_letters(&retry, self.clock.now()).await?)
     }
 }

@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::audit::{Actor, AuditLog};
+use crate::audit::AuditLog;
+use crate::authority::Authority;
 use crate::budget::{Ledger, UsageCharge};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
@@ -246,12 +247,13 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     assert_eq!(fixture.attempts(1), 12);
     assert_eq!(fixture.left().await, (0, 1));
     fixture.receivers.faults.lock().unwrap().clear();
-    let retry = RetryDeadLetters::new(fixture.store.outbox(), Arc::new(fixture.clock.clone()));
-    assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
+    let retry =
+        RetryDeadLetters::new(fixture.store.outbox(), fixture.store.destinations(), Arc::new(fixture.clock.clone()));
+    assert_eq!(retry.execute(&Authority::system(), None).await.unwrap(), 1);
     let entries = fixture.store.audit_log().newest(9).await.unwrap();
     let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
     assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
-    assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
+    assert_eq!(retry.execute(&Authority::system(), None).await.unwrap(), 0, "there is none any more");
     assert_eq!(fixture.store.audit_log().newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
     assert_eq!(fixture.left().await, (0, 0));

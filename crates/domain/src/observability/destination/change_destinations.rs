@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::fields::audited;
 use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
-use crate::audit::Actor;
+use crate::authority::{Authority, Right};
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
 
@@ -17,11 +17,12 @@ impl ManageDestinations {
     /// workspace; an unknown workspace; a store failure.
     pub async fn create(
         &self,
-        actor: &Actor,
+        by: &Authority,
         workspace_id: Option<WorkspaceId>,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
-        let workspace_id = self.workspace(workspace_id).await?;
+        by.check(Right::Write)?;
+        let workspace_id = self.workspace(by, workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
         let destination = self.with_keys(destination, fields).await?;
         // Avoids a test delivery that cannot succeed; the store enforces the limit.
@@ -30,7 +31,7 @@ impl ManageDestinations {
             return Err(DestinationError::TooMany(destination.kind));
         }
         self.send_test(&destination).await?;
-        let audit = audited(actor, "destination.create", destination.id, None, Some(&destination));
+        let audit = audited(by.actor(), "destination.create", destination.id, None, Some(&destination));
         match self.destinations.insert(&destination, Destination::MAX_PER_KIND, &audit).await? {
             DestinationInsert::Added => Ok(destination),
             DestinationInsert::TooMany => Err(DestinationError::TooMany(destination.kind)),
@@ -81,14 +82,15 @@ impl ManageDestinations {
     /// concurrent change; a store failure.
     pub async fn update(
         &self,
-        actor: &Actor,
+        by: &Authority,
         id: &str,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
+        by.check(Right::Write)?;
         if fields.is_empty() {
             return Err(DestinationError::NothingToChange);
         }
-        let before = self.get(id).await?;
+        let before = self.get(by, id).await?;
         let mut after = self.with_keys(fields.apply(&before)?, fields).await?;
         if after == before {
             return Ok(before);
@@ -100,12 +102,12 @@ impl ManageDestinations {
             self.send_test(&after).await?;
         }
         after.updated_at = Some(next_update_time(self.clock.now(), before.updated_at));
-        let audit = audited(actor, "destination.update", before.id, Some(&before), Some(&after));
+        let audit = audited(by.actor(), "destination.update", before.id, Some(&before), Some(&after));
         if self.destinations.update(&after, before.updated_at, &audit).await? {
             return Ok(after);
         }
         // The destination existed before: it was deleted since, or changed.
-        self.get(id).await?;
+        self.get(by, id).await?;
         Err(DestinationError::Changed)
     }
 }
@@ -122,9 +124,10 @@ impl ManageDestinations {
     ///
     /// # Errors
     /// An unknown destination; a store failure.
-    pub async fn delete(&self, actor: &Actor, id: &str) -> Result<(), DestinationError> {
-        let before = self.get(id).await?;
-        let audit = audited(actor, "destination.delete", before.id, Some(&before), None);
+    pub async fn delete(&self, by: &Authority, id: &str) -> Result<(), DestinationError> {
+        by.check(Right::Write)?;
+        let before = self.get(by, id).await?;
+        let audit = audited(by.actor(), "destination.delete", before.id, Some(&before), None);
         if self.destinations.delete(before.id, &audit).await? { Ok(()) } else { Err(DestinationError::NotFound) }
     }
 
@@ -132,8 +135,9 @@ impl ManageDestinations {
     ///
     /// # Errors
     /// A failed delivery; an unknown destination; a store failure.
-    pub async fn test(&self, id: &str) -> Result<Destination, DestinationError> {
-        let destination = self.get(id).await?;
+    pub async fn test(&self, by: &Authority, id: &str) -> Result<Destination, DestinationError> {
+        by.check(Right::Write)?;
+        let destination = self.get(by, id).await?;
         self.send_test(&destination).await?;
         Ok(destination)
     }

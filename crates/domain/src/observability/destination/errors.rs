@@ -1,7 +1,9 @@
 //! Errors of destinations.
 
+use crate::authority::Restricted;
 use crate::error::{ErrorKind, StoreError};
 use crate::observability::{Destination, DestinationKind};
+use crate::workspace::ChooseWorkspaceError;
 
 /// An invalid field of a destination. Its value is left out, because it may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +25,9 @@ impl InvalidDestination {
 /// An error of creating, changing or testing a destination.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
     /// A field is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidDestination),
@@ -32,6 +37,9 @@ pub enum DestinationError {
     /// The workspace does not exist.
     #[error("workspace not found")]
     UnknownWorkspace,
+    /// The caller manages several workspaces and names none.
+    #[error("workspace_id is required: the key manages several workspaces")]
+    WorkspaceRequired,
     /// The destination does not exist, or its id is malformed.
     #[error("destination not found")]
     NotFound,
@@ -49,13 +57,26 @@ pub enum DestinationError {
     Store(#[from] StoreError),
 }
 
+impl From<ChooseWorkspaceError> for DestinationError {
+    fn from(error: ChooseWorkspaceError) -> Self {
+        match error {
+            ChooseWorkspaceError::Unknown => Self::UnknownWorkspace,
+            ChooseWorkspaceError::Required => Self::WorkspaceRequired,
+            ChooseWorkspaceError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 impl DestinationError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid(_) | Self::NothingToChange | Self::UnknownWorkspace | Self::TestFailed(_) => {
-                ErrorKind::InvalidRequest
-            }
+            Self::Restricted(error) => error.kind(),
+            Self::Invalid(_)
+            | Self::NothingToChange
+            | Self::UnknownWorkspace
+            | Self::WorkspaceRequired
+            | Self::TestFailed(_) => ErrorKind::InvalidRequest,
             Self::NotFound => ErrorKind::NotFound,
             Self::TooMany(_) | Self::Changed => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),

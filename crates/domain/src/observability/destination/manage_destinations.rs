@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::fields::key_names;
 use super::{DestinationError, DestinationFields, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
+use crate::authority::Authority;
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender};
 use crate::system::{Clock, IdGenerator};
-use crate::workspace::WorkspaceRepository;
+use crate::workspace::{WorkspaceRepository, choose_workspace};
 
-/// The use cases of managing destinations, over their ports.
+/// The use cases of managing destinations, over their ports. Changes and tests need
+/// [`crate::authority::Right::Write`].
 #[derive(Clone)]
 pub struct ManageDestinations {
     /// The destinations.
@@ -28,13 +30,13 @@ pub struct ManageDestinations {
 }
 
 impl ManageDestinations {
-    /// Returns the given workspace, else the default workspace.
-    pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, DestinationError> {
-        let found = match named {
-            Some(id) => self.workspaces.find(id).await?,
-            None => self.workspaces.list().await?.into_iter().find(|workspace| workspace.is_default),
-        };
-        found.map(|workspace| workspace.id).ok_or(DestinationError::UnknownWorkspace)
+    /// Returns the given workspace, or that of a call that names none.
+    pub(super) async fn workspace(
+        &self,
+        by: &Authority,
+        named: Option<WorkspaceId>,
+    ) -> Result<WorkspaceId, DestinationError> {
+        Ok(choose_workspace(&*self.workspaces, by, named).await?.id)
     }
 
     /// Sends a test delivery without traces.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{DestinationError, ManageDestinations};
 use crate::api_key::{ApiKeyRepository, KeyReference};
+use crate::authority::Authority;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::observability::Destination;
 use crate::secret::ApiKeyHash;
@@ -13,17 +14,24 @@ impl ManageDestinations {
     ///
     /// # Errors
     /// An unknown destination; a store failure.
-    pub async fn get(&self, id: &str) -> Result<Destination, DestinationError> {
+    pub async fn get(&self, by: &Authority, id: &str) -> Result<Destination, DestinationError> {
         let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
-        self.destinations.find(id).await?.ok_or(DestinationError::NotFound)
+        let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
+        found.ok_or(DestinationError::NotFound)
     }
 
-    /// Returns the destinations of one workspace, or with `None` of all workspaces; oldest first.
+    /// Returns the destinations of one workspace, or with `None` of all that the caller sees; oldest first.
     ///
     /// # Errors
     /// A store failure.
-    pub async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, DestinationError> {
-        Ok(self.destinations.list(workspace_id).await?)
+    pub async fn list(
+        &self,
+        by: &Authority,
+        workspace_id: Option<WorkspaceId>,
+    ) -> Result<Vec<Destination>, DestinationError> {
+        let mut found = self.destinations.list(workspace_id).await?;
+        found.retain(|destination| by.sees(destination.workspace_id));
+        Ok(found)
     }
 }
 

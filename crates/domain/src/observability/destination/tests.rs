@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
+use crate::authority::{Authority, ManagementScope};
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeFeed;
 use crate::error::{ErrorKind, StoreError};
@@ -87,8 +88,11 @@ impl Fixture {
                 store.workspaces().insert(&workspace, &audit()).await.unwrap();
             }
         }
-        let scopes =
-            [ApiKeyScope::Inference(workspace(1)), ApiKeyScope::Inference(workspace(2)), ApiKeyScope::Management];
+        let scopes = [
+            ApiKeyScope::Inference(workspace(1)),
+            ApiKeyScope::Inference(workspace(2)),
+            ApiKeyScope::Management(ManagementScope::UNRESTRICTED),
+        ];
         for (number, scope) in (1..).zip(scopes) {
             let secret = FixedSecrets::secret(number);
             let key = ApiKey {
@@ -119,11 +123,11 @@ impl Fixture {
     }
 
     async fn create(&self, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        self.ports.create(&Actor::system(), None, fields).await
+        self.ports.create(&Authority::system(), None, fields).await
     }
 
     async fn update(&self, one: &Destination, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        self.ports.update(&Actor::system(), &one.id.to_string(), fields).await
+        self.ports.update(&Authority::system(), &one.id.to_string(), fields).await
     }
 
     fn calls(&self) -> usize {
@@ -161,9 +165,9 @@ async fn create_tests_then_adds_to_default_workspace() {
     assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
     let found = fixture.store.destinations().find(made.id).await.unwrap();
     assert_eq!(found, Some(made));
-    let elsewhere = fixture.ports.clone().create(&Actor::system(), Some(workspace(2)), &webhook()).await.unwrap();
+    let elsewhere = fixture.ports.clone().create(&Authority::system(), Some(workspace(2)), &webhook()).await.unwrap();
     assert_eq!(elsewhere.workspace_id, workspace(2));
-    let nowhere = fixture.ports.create(&Actor::system(), Some(workspace(9)), &webhook()).await;
+    let nowhere = fixture.ports.create(&Authority::system(), Some(workspace(9)), &webhook()).await;
     assert!(matches!(nowhere, Err(DestinationError::UnknownWorkspace)));
 }
 
@@ -323,12 +327,12 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
     rival.expect_update().returning(|_, _, _| Ok(false));
     let ports = ManageDestinations { destinations: Arc::new(rival), ..fixture.ports.clone() };
     let id = made.id.to_string();
-    let error = ports.update(&Actor::system(), &id, &renamed).await.unwrap_err();
+    let error = ports.update(&Authority::system(), &id, &renamed).await.unwrap_err();
     assert!(matches!(error, DestinationError::Changed) && error.kind() == ErrorKind::Conflict);
     let mut away = MockDestinationRepository::new();
     away.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let ports = ManageDestinations { destinations: Arc::new(away), ..fixture.ports.clone() };
-    let error = ports.update(&Actor::system(), &id, &renamed).await.unwrap_err();
+    let error = ports.update(&Authority::system(), &id, &renamed).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -336,9 +340,9 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
 async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
-        let get = fixture.ports.get(id).await.unwrap_err();
-        let delete = fixture.ports.delete(&Actor::system(), id).await.unwrap_err();
-        let test = fixture.ports.test(id).await.unwrap_err();
+        let get = fixture.ports.get(&Authority::system(), id).await.unwrap_err();
+        let delete = fixture.ports.delete(&Authority::system(), id).await.unwrap_err();
+        let test = fixture.ports.test(&Authority::system(), id).await.unwrap_err();
         assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
     }
 }
@@ -350,7 +354,7 @@ async fn audit_log_shows_every_change_without_secrets() {
     let made = fixture.create(&webhook()).await.unwrap();
     let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
     fixture.update(&made, &fields).await.unwrap();
-    fixture.ports.delete(&Actor::system(), &made.id.to_string()).await.unwrap();
+    fixture.ports.delete(&Authority::system(), &made.id.to_string()).await.unwrap();
     let entries = fixture.store.audit_log().newest(100).await.unwrap();
     let entries = &entries[..entries.len() - before];
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();

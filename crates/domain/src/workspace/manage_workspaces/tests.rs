@@ -1,5 +1,5 @@
 use super::*;
-use crate::audit::AuditLog;
+use crate::audit::{Actor, AuditLog};
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
 use crate::testing::{FixedClock, MemoryStore, SequentialIds};
@@ -43,14 +43,15 @@ async fn newest(store: &MemoryStore) -> (String, String) {
 }
 
 async fn set(change: BudgetsChange) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
-    ManageWorkspaces::new(store().await.workspaces()).set_budgets(&Actor::system(), id(), change).await
+    ManageWorkspaces::new(store().await.workspaces()).set_budgets(&Authority::system(), id(), change).await
 }
 
 #[tokio::test]
 async fn set_budgets_changes_one_budget_and_audits_both_states() {
     let store = store().await;
     let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
-    let after = ManageWorkspaces::new(store.workspaces()).set_budgets(&Actor::system(), id(), change).await.unwrap();
+    let after =
+        ManageWorkspaces::new(store.workspaces()).set_budgets(&Authority::system(), id(), change).await.unwrap();
     let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
     assert_eq!(after, expected);
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().budgets, expected);
@@ -94,12 +95,12 @@ async fn set_rates_changes_one_rate() {
     let store = store().await;
     let use_case = ManageWorkspaces::new(store.workspaces());
     let change = RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) };
-    let after = use_case.set_rates(&Actor::system(), id(), change).await.unwrap();
+    let after = use_case.set_rates(&Authority::system(), id(), change).await.unwrap();
     assert_eq!(after, RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) });
     let expected = r#"{"before":{"requests_per_minute":60,"tokens_per_minute":null},"after":{"requests_per_minute":null,"tokens_per_minute":9}}"#;
     assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), expected.to_owned()));
     let none = RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() };
-    let error = use_case.set_rates(&Actor::system(), id(), none).await.unwrap_err();
+    let error = use_case.set_rates(&Authority::system(), id(), none).await.unwrap_err();
     assert_eq!(error.to_string(), "a rate must be at least 1 per minute");
 }
 
@@ -107,8 +108,8 @@ async fn set_rates_changes_one_rate() {
 async fn credit_changes_are_audited() {
     let store = store().await;
     let ports = || store.workspaces();
-    let actor = Actor::system();
-    let add = async |text: &str| ManageWorkspaces::new(ports()).add_credit(&actor, id(), usd(text)).await;
+    let by = Authority::system();
+    let add = async |text: &str| ManageWorkspaces::new(ports()).add_credit(&by, id(), usd(text)).await;
     assert_eq!(add("-5").await.unwrap_err().kind(), ErrorKind::InvalidRequest, "there is none");
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
@@ -116,7 +117,7 @@ async fn credit_changes_are_audited() {
     assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
     let error = add("-9223372").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
-    ManageWorkspaces::new(ports()).clear_credit(&actor, id()).await.unwrap();
+    ManageWorkspaces::new(ports()).clear_credit(&by, id()).await.unwrap();
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":-0.5},"after":{"credit_usd":null}}"#);
 }
@@ -124,7 +125,7 @@ async fn credit_changes_are_audited() {
 #[tokio::test]
 async fn suspend_is_audited() {
     let store = store().await;
-    ManageWorkspaces::new(store.workspaces()).suspend(&Actor::system(), id(), true).await.unwrap();
+    ManageWorkspaces::new(store.workspaces()).suspend(&Authority::system(), id(), true).await.unwrap();
     assert!(store.workspaces().find(id()).await.unwrap().unwrap().suspended);
     assert_eq!(newest(&store).await.1, r#"{"before":{"suspended":false},"after":{"suspended":true}}"#);
 }
@@ -137,22 +138,22 @@ async fn set_budgets_is_a_conflict_after_repeated_concurrent_changes() {
     workspaces.expect_set_rates().returning(|_, _, _, _| Ok(false));
     let workspaces: Arc<dyn WorkspaceRepository> = Arc::new(workspaces);
     let change = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
-    let error = ManageWorkspaces::new(Arc::clone(&workspaces)).set_budgets(&Actor::system(), id(), change).await;
+    let error = ManageWorkspaces::new(Arc::clone(&workspaces)).set_budgets(&Authority::system(), id(), change).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
     let change = RatesChange { requests_per_minute: Edit::Clear, ..RatesChange::default() };
-    let error = ManageWorkspaces::new(workspaces).set_rates(&Actor::system(), id(), change).await;
+    let error = ManageWorkspaces::new(workspaces).set_rates(&Authority::system(), id(), change).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
 async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
-    let actor = Actor::system();
+    let by = Authority::system();
     let ports = || Arc::new(make()) as Arc<dyn WorkspaceRepository>;
     vec![
-        ManageWorkspaces::new(ports()).add_credit(&actor, id(), usd("1")).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).clear_credit(&actor, id()).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).suspend(&actor, id(), true).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).set_rates(&actor, id(), RatesChange::default()).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).set_budgets(&actor, id(), BudgetsChange::default()).await.unwrap_err().kind(),
+        ManageWorkspaces::new(ports()).add_credit(&by, id(), usd("1")).await.unwrap_err().kind(),
+        ManageWorkspaces::new(ports()).clear_credit(&by, id()).await.unwrap_err().kind(),
+        ManageWorkspaces::new(ports()).suspend(&by, id(), true).await.unwrap_err().kind(),
+        ManageWorkspaces::new(ports()).set_rates(&by, id(), RatesChange::default()).await.unwrap_err().kind(),
+        ManageWorkspaces::new(ports()).set_budgets(&by, id(), BudgetsChange::default()).await.unwrap_err().kind(),
     ]
 }
 
@@ -177,15 +178,15 @@ async fn rename_renames_and_rejects_invalid_names() {
     let store = MemoryStore::new().workspaces();
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let id = create.execute(&Actor::system(), "one", None).await.unwrap().id;
+    let id = create.execute(&Authority::system(), "one", None).await.unwrap().id;
     let workspaces = ManageWorkspaces::new(store.clone());
-    workspaces.rename(&Actor::system(), id, "two").await.unwrap();
+    workspaces.rename(&Authority::system(), id, "two").await.unwrap();
     let found = store.find(id).await.unwrap().unwrap();
     assert_eq!(found.name.as_str(), "two");
-    let invalid = workspaces.rename(&Actor::system(), id, "").await.unwrap_err();
+    let invalid = workspaces.rename(&Authority::system(), id, "").await.unwrap_err();
     assert!(matches!(invalid, ChangeWorkspaceError::InvalidName(_)));
     let unknown = WorkspaceId::from_uuid(uuid::Uuid::nil());
-    let unknown = workspaces.rename(&Actor::system(), unknown, "x").await.unwrap_err();
+    let unknown = workspaces.rename(&Authority::system(), unknown, "x").await.unwrap_err();
     assert!(matches!(unknown, ChangeWorkspaceError::UnknownWorkspace(_)));
 }
 
@@ -194,13 +195,13 @@ async fn delete_deletes_all_but_the_default_workspace() {
     let store = MemoryStore::new().workspaces();
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let default = create.default(&Actor::system()).await.unwrap().id;
-    let other = create.execute(&Actor::system(), "other", None).await.unwrap();
+    let default = create.default(&Authority::system()).await.unwrap().id;
+    let other = create.execute(&Authority::system(), "other", None).await.unwrap();
     let workspaces = ManageWorkspaces::new(store.clone());
-    let rejected = workspaces.delete(&Actor::system(), default).await.unwrap_err();
+    let rejected = workspaces.delete(&Authority::system(), default).await.unwrap_err();
     assert!(matches!(rejected, ChangeWorkspaceError::IsDefault));
-    assert_eq!(workspaces.delete(&Actor::system(), other.id).await.unwrap(), other);
-    let gone = workspaces.delete(&Actor::system(), other.id).await.unwrap_err();
+    assert_eq!(workspaces.delete(&Authority::system(), other.id).await.unwrap(), other);
+    let gone = workspaces.delete(&Authority::system(), other.id).await.unwrap_err();
     assert!(matches!(gone, ChangeWorkspaceError::UnknownWorkspace(_)));
 }
 
@@ -209,12 +210,12 @@ async fn delete_names_contents() {
     let store = MemoryStore::new().workspaces();
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let workspace = create.execute(&Actor::system(), "w", None).await.unwrap();
+    let workspace = create.execute(&Authority::system(), "w", None).await.unwrap();
     let id = workspace.id;
     let mut repository = MockWorkspaceRepository::new();
     repository.expect_find().returning(move |_| Ok(Some(workspace.clone())));
     let contents = WorkspaceContents { keys: 2, destinations: 1, ..WorkspaceContents::default() };
     repository.expect_delete().returning(move |_, _| Ok(WorkspaceDeletion::NotEmpty(contents)));
-    let rejected = ManageWorkspaces::new(Arc::new(repository)).delete(&Actor::system(), id).await.unwrap_err();
+    let rejected = ManageWorkspaces::new(Arc::new(repository)).delete(&Authority::system(), id).await.unwrap_err();
     assert_eq!(rejected.to_string(), "the workspace still has keys: 2, destinations: 1");
 }

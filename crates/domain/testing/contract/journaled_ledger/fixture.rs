@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::super::{JournalMachine, Stores};
-use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, LastKeyRule};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
 use crate::budget::{
@@ -176,7 +176,7 @@ pub async fn limit_payer(stores: &Stores, pico: Option<i64>) {
     let before = stores.api_keys.find(&payer().api_key.into()).await.unwrap().unwrap();
     let limit = pico.map(|pico| SpendLimit { amount: usd(pico), reset: None });
     let after = ApiKey { limit, ..before.clone() };
-    assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap());
+    assert!(stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 /// Returns the counter of the key's limit.

@@ -6,6 +6,7 @@ use super::fixtures::{
     adds_up, attempt, audited, id, insert_fixtures, limit_key, payer, payer_under, record, reserve, settle, spend, usd,
     used, utc,
 };
+use crate::api_key::LastKeyRule;
 use crate::budget::UsageCharge;
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
@@ -75,7 +76,7 @@ pub(super) async fn deleted_payer_is_still_charged(stores: &Stores) {
     insert_fixtures(stores).await;
     stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
-    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
     stores.ledger.increase(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;

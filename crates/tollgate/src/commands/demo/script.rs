@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
-use domain::audit::Actor;
+use domain::authority::{Authority, ManagementScope};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
@@ -374,7 +374,7 @@ impl Fixtures {
     /// # Errors
     /// A store failed.
     pub async fn make(config: &Config, stores: &Stores) -> anyhow::Result<Self> {
-        let workspace = stores.create_workspace().default(&Actor::system()).await?;
+        let workspace = stores.create_workspace().default(&Authority::system()).await?;
         let new = |name: &str, scope, limit| NewApiKey {
             name: name.to_owned(),
             scope,
@@ -384,15 +384,19 @@ impl Fixtures {
         };
         let create = stores.create_api_key();
         let (inference, inference_secret) =
-            create.execute(&Actor::system(), new("demo", ApiKeyScope::Inference(workspace.id), None)).await?;
-        let (_, management_secret) =
-            create.execute(&Actor::system(), new("demo management", ApiKeyScope::Management, None)).await?;
+            create.execute(&Authority::system(), new("demo", ApiKeyScope::Inference(workspace.id), None)).await?;
+        let (_, management_secret) = create
+            .execute(
+                &Authority::system(),
+                new("demo management", ApiKeyScope::Management(ManagementScope::UNRESTRICTED), None),
+            )
+            .await?;
         let limit = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Daily) };
         let limited = new("demo limited", ApiKeyScope::Inference(workspace.id), Some(limit));
-        let (_, limited_secret) = create.execute(&Actor::system(), limited).await?;
+        let (_, limited_secret) = create.execute(&Authority::system(), limited).await?;
         let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
         let guardrails = stores.manage_guardrails(config).await?;
-        let guardrail = guardrails.create(&Actor::system(), &draft).await?.guardrail;
+        let guardrail = guardrails.create(&Authority::system(), &draft).await?.guardrail;
         let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores

@@ -1,0 +1,85 @@
+//! The scope of a management key.
+
+use std::sync::Arc;
+
+use super::InvalidManagementScope;
+use crate::ids::WorkspaceId;
+use crate::json::Json;
+
+named_enum! {
+    /// The access of a management key. Each includes the ones before it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum ManagementAccess {
+        /// Reads lists and records.
+        Read = "read",
+        /// Manages inference keys.
+        Keys = "keys",
+        /// Manages guardrails, their assignments, destinations and documents.
+        Write = "write",
+    }
+}
+
+/// The access of a management key, and the workspaces that it manages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagementScope {
+    access: ManagementAccess,
+    /// Sorted and without duplicates; `None` is all workspaces.
+    workspaces: Option<Arc<[WorkspaceId]>>,
+}
+
+impl ManagementScope {
+    /// The most workspaces of a scope that does not contain all.
+    pub const MAX_WORKSPACES: usize = 100;
+
+    /// The scope that permits everything: write access to all workspaces.
+    pub const UNRESTRICTED: Self = Self { access: ManagementAccess::Write, workspaces: None };
+
+    /// Creates a scope over all workspaces (`None`), or over 1 to 100. The order and duplicates do not count.
+    ///
+    /// # Errors
+    /// No workspace, or more than 100.
+    pub fn try_new(
+        access: ManagementAccess,
+        workspaces: Option<Vec<WorkspaceId>>,
+    ) -> Result<Self, InvalidManagementScope> {
+        let Some(mut workspaces) = workspaces else { return Ok(Self { access, workspaces: None }) };
+        workspaces.sort_unstable();
+        workspaces.dedup();
+        if !(1..=Self::MAX_WORKSPACES).contains(&workspaces.len()) {
+            return Err(InvalidManagementScope);
+        }
+        Ok(Self { access, workspaces: Some(workspaces.into()) })
+    }
+
+    /// Returns the access.
+    pub fn access(&self) -> ManagementAccess {
+        self.access
+    }
+
+    /// Returns the workspaces, sorted; `None` is all.
+    pub fn workspaces(&self) -> Option<&[WorkspaceId]> {
+        self.workspaces.as_deref()
+    }
+
+    /// Returns true for write access to all workspaces.
+    pub fn is_unrestricted(&self) -> bool {
+        self.access == ManagementAccess::Write && self.workspaces.is_none()
+    }
+
+    /// Returns true if the scope contains the workspace.
+    pub fn contains(&self, workspace: WorkspaceId) -> bool {
+        self.workspaces.as_deref().is_none_or(|own| own.binary_search(&workspace).is_ok())
+    }
+
+    /// Returns the scope as an object, for audit entries.
+    pub fn view(&self) -> Json {
+        let workspaces = self.workspaces().map_or_else(
+            || Json::from(serde_json::Value::Null),
+            |ids| {
+                let ids: Vec<Json> = ids.iter().map(|id| Json::string(&id.to_string())).collect();
+                Json::array(ids.iter().map(Json::text))
+            },
+        );
+        Json::object([("access", Json::string(self.access.as_str()).text()), ("workspaces", workspaces.text())])
+    }
+}

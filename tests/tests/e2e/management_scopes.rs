@@ -1,0 +1,257 @@
+//! The rights of management keys over HTTP and on the command line.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use serde_json::{Value, json};
+use tollgate_tests::{Behaviour, Call, Key, Report, Upstream};
+
+use crate::gateway::{TestGateway, body, outdated_for};
+
+/// Statuses by caller: an inference key of the workspace, keys with access `read` and `keys` to it, one with `write` to
+/// another workspace, one with `write` to it, an unrestricted key.
+type Statuses = [u16; 6];
+
+const READ: Statuses = [403, 200, 200, 404, 200, 200];
+const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
+/// The last caller finds nothing, because the one before it deleted it.
+const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
+
+/// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`,
+/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace.
+const ROUTES: &[(&str, &str, &str, Statuses)] = &[
+    ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
+    ("GET", "/guardrails?workspace_id={workspace}", "", READ),
+    ("POST", "/guardrails", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 403, 404, 201, 201]),
+    ("GET", "/guardrails/{guardrail}", "", READ),
+    ("PATCH", "/guardrails/{guardrail}", r#"{"name":"n"}"#, WRITE),
+    ("GET", "/guardrails/{guardrail}/assignments/keys", "", READ),
+    ("POST", "/guardrails/{guardrail}/assignments/keys", r#"{"key_hashes":["{key}"]}"#, WRITE),
+    ("POST", "/guardrails/{guardrail}/assignments/keys/remove", r#"{"key_hashes":["{key}"]}"#, WRITE),
+    (
+        "POST",
+        "/guardrails/{guardrail}/explain",
+        r#"{"body":{"model":"sandbox/decider","state":"s","questions":{"q":{"type":"noul","ask":"Is it?"}}}}"#,
+        READ,
+    ),
+    ("GET", "/guardrails/{guardrail}/versions", "", READ),
+    ("GET", "/guardrails/{guardrail}/versions/{version}", "", READ),
+    ("POST", "/guardrails/{guardrail}/versions/{version}/restore", "", WRITE),
+    ("DELETE", "/guardrails/{guardrail}", "", DELETE),
+    // A foreign workspace lists nothing.
+    ("GET", "/observability/destinations?workspace_id={workspace}", "", [403, 200, 200, 200, 200, 200]),
+    // An unknown workspace and an invalid record are 400.
+    (
+        "POST",
+        "/observability/destinations",
+        r#"{"name":"n","workspace_id":"{workspace}"}"#,
+        [403, 403, 403, 400, 400, 400],
+    ),
+    ("GET", "/observability/destinations/{destination}", "", READ),
+    ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
+    ("DELETE", "/observability/destinations/{destination}", "", DELETE),
+    ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
+];
+
+/// The other routes below the base path, whose rights do not depend on a management key's scope.
+const OTHER_ROUTES: &[&str] = &[
+    "DELETE /files/{}",
+    "GET /decisions/models",
+    "GET /endpoints/zdr",
+    "GET /files",
+    "GET /files/{}",
+    "GET /key",
+    "GET /model/{}/{}",
+    "GET /models",
+    "GET /models/count",
+    "GET /models/user",
+    "GET /models/{}",
+    "GET /models/{}/{}",
+    "GET /models/{}/{}/endpoints",
+    "GET /providers",
+    "POST /containers/{}/files/{}/promote",
+];
+
+/// Returns method and pattern without names of parameters and query.
+fn pattern(method: &str, path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let segments = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
+    format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
+}
+
+struct Scopes {
+    gateway: TestGateway,
+    workspace: String,
+    callers: Vec<Key>,
+    objects: Vec<(&'static str, String)>,
+    _receiver: Upstream,
+}
+
+impl Scopes {
+    async fn start() -> Result<Self> {
+        let receiver = Upstream::start(Behaviour::json("{}")).await?;
+        let gateway = TestGateway::start("[egress]\nallow_private_addresses = true\n").await?;
+        let instance = &gateway.instance;
+        let (workspace, other) = (instance.workspace("own").await?, instance.workspace("other").await?);
+        let mut callers = vec![instance.key(&["--workspace", &workspace]).await?];
+        for (access, of) in [("read", &workspace), ("keys", &workspace), ("write", &other), ("write", &workspace)] {
+            callers.push(instance.key(&["--management", "--access", access, "--workspace", of]).await?);
+        }
+        callers.push(instance.key(&["--management"]).await?);
+        let target = instance.key(&["--workspace", &workspace]).await?;
+        let guardrail = instance.guardrail(&["--workspace", &workspace]).await?;
+        std::fs::write(instance.path().join("secret"), "a-very-long-signing-secret\n")?;
+        let url = format!("{}/traces", receiver.base_url());
+        let arguments = [
+            &["destination", "create", "--name", "hook", "--type", "webhook", "--url", &url][..],
+            &["--secret-file", "secret", "--workspace", &workspace],
+        ];
+        let destination = instance.json(&arguments.concat()).await?["id"].as_str().unwrap_or_default().to_owned();
+        let answer = gateway.server.decide(&callers[0].secret, body("sandbox/decider")).await?.ok()?;
+        let generation = answer["id"].as_str().context("no id")?.to_owned();
+        let objects = vec![
+            ("{key}", target.id),
+            ("{guardrail}", guardrail),
+            ("{destination}", destination),
+            ("{workspace}", workspace.clone()),
+            ("{generation}", generation),
+            ("{version}", "1".to_owned()),
+        ];
+        Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.objects.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
+    }
+
+    async fn json(&self, caller: usize, path: &str) -> Result<Value> {
+        let call = Call::get(format!("/api/v1{path}")).key(&self.callers[caller].secret);
+        self.gateway.server.send(&call).await?.ok()
+    }
+}
+
+#[tokio::test]
+async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()> {
+    let scopes = Scopes::start().await?;
+    let mut report = Report::default();
+    for (method, path, body, expected) in ROUTES {
+        for (caller, status) in expected.iter().enumerate() {
+            let mut call = Call::new(Method::from_bytes(method.as_bytes())?, format!("/api/v1{}", scopes.fill(path)));
+            if !body.is_empty() {
+                call = call.json(scopes.fill(body));
+            }
+            let reply = scopes.gateway.server.send(&call.key(&scopes.callers[caller].secret)).await?;
+            let is_expected = if reply.status == *status {
+                Ok(())
+            } else {
+                Err(anyhow::anyhow!("{} instead of {status}: {}", reply.status, reply.text()))
+            };
+            report.case(&format!("{method} {path}, caller {caller}"), is_expected);
+            if reply.status == 403 && caller > 0 {
+                let metadata = &reply.envelope(403)?["error"]["metadata"];
+                let needs = if path.ends_with("/rotate") { "keys" } else { "write" };
+                let is_named = metadata["reason"] == "management_key_restricted" && metadata["needs"] == needs;
+                report.case("needs", if is_named { Ok(()) } else { Err(anyhow::anyhow!("{path}: {metadata}")) });
+            }
+        }
+    }
+    report.finish()
+}
+
+/// A new route without a line in one of the lists fails this test.
+#[tokio::test]
+async fn every_route_is_listed() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let document = gateway.server.send(&Call::get("/openapi.json")).await?.ok()?;
+    let mut unlisted = Vec::new();
+    for (path, item) in document["paths"].as_object().context("no paths")? {
+        let Some(path) = path.strip_prefix("/api/v1/") else { continue };
+        for (method, operation) in item.as_object().context("no operations")? {
+            let tag = operation["tags"][0].as_str().unwrap_or_default();
+            let line = pattern(&method.to_uppercase(), &format!("/{path}"));
+            let has_statuses = ROUTES.iter().any(|(method, path, ..)| pattern(method, path) == line);
+            if !has_statuses && !OTHER_ROUTES.contains(&line.as_str()) && tag != "Decisions" {
+                unlisted.push(format!("{line} ({tag})"));
+            }
+        }
+    }
+    ensure!(unlisted.is_empty(), "add to ROUTES or OTHER_ROUTES: {unlisted:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn lists_contain_only_the_workspaces_of_the_key() -> Result<()> {
+    let scopes = Scopes::start().await?;
+    let workspace = scopes.workspace.as_str();
+    // Without workspace_id: the only workspace of the key, or all of it.
+    for (caller, guardrails, destinations) in [(1, 1, 1), (3, 0, 0), (4, 1, 1)] {
+        let listed = scopes.json(caller, "/guardrails").await?;
+        ensure!(listed["total_count"] == guardrails, "caller {caller}: {listed}");
+        let listed = scopes.json(caller, "/observability/destinations").await?;
+        ensure!(listed["total_count"] == destinations, "caller {caller}: {listed}");
+    }
+    // Two workspaces without the default one: the call has to name one.
+    let other = scopes.gateway.instance.workspace("third").await?;
+    let options = ["--management", "--access", "write", "--workspace", workspace, "--workspace", &other];
+    let several = scopes.gateway.instance.key(&options).await?;
+    let call = |path: &str| Call::get(format!("/api/v1{path}")).key(&several.secret);
+    let required = "workspace_id is required: the key manages several workspaces";
+    scopes.gateway.server.send(&call("/guardrails")).await?.error(400, required)?;
+    scopes.gateway.server.send(&call(&format!("/guardrails?workspace_id={workspace}"))).await?.ok()?;
+    let post = Call::post("/api/v1/guardrails").json(r#"{"name":"n"}"#).key(&several.secret);
+    scopes.gateway.server.send(&post).await?.error(400, required)?;
+    Ok(())
+}
+
+/// The default guardrail bounds its workspace, so only an unrestricted key changes it.
+#[tokio::test]
+async fn default_guardrail_is_changed_by_unrestricted_keys_only() -> Result<()> {
+    let scopes = Scopes::start().await?;
+    let guardrail = scopes.fill("{guardrail}");
+    scopes.gateway.instance.json(&["guardrail", "default", &guardrail]).await?;
+    let path = format!("/api/v1/guardrails/{guardrail}");
+    let rename = || Call::new(Method::PATCH, &path).json(r#"{"name":"n"}"#);
+    let restore = || Call::post(format!("{path}/versions/1/restore"));
+    let delete = || Call::new(Method::DELETE, &path);
+    for call in [rename(), restore(), delete()] {
+        let refused = scopes.gateway.server.send(&call.key(&scopes.callers[4].secret)).await?.envelope(403)?;
+        ensure!(refused["error"]["metadata"]["needs"] == "unrestricted", "{refused}");
+    }
+    for call in [rename(), restore(), delete()] {
+        scopes.gateway.server.send(&call.key(&scopes.callers[5].secret)).await?.ok()?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn changed_scope_is_in_force_within_a_second_and_audited() -> Result<()> {
+    let scopes = Scopes::start().await?;
+    let instance = &scopes.gateway.instance;
+    let key = &scopes.callers[5];
+    let call = Call::get(format!("/api/v1/guardrails/{}", scopes.fill("{guardrail}"))).key(&key.secret);
+    let beside = instance.serve_beside().await?;
+    for server in [&scopes.gateway.server, &beside] {
+        server.send(&call).await?.ok()?;
+    }
+    let other = instance.workspace("elsewhere").await?;
+    let narrowed = instance.json(&["key", "update", &key.id, "--access", "read", "--workspace", &other]).await?;
+    ensure!(narrowed["management"] == json!({"access": "read", "workspaces": [other]}), "{narrowed}");
+    let changed = Instant::now();
+    for server in [&scopes.gateway.server, &beside] {
+        let outdated = outdated_for(server, &call, 404, changed).await?;
+        ensure!(outdated <= Duration::from_millis(1_500), "the old scope was in force for {outdated:?}");
+    }
+    let log = instance.json(&["audit", "list", "--action", "key.update"]).await?;
+    let details = &log["data"][0]["details"];
+    ensure!(details["before"]["management"] == json!({"access": "write", "workspaces": null}), "{log}");
+    ensure!(details["after"]["management"] == narrowed["management"], "{log}");
+    let widened = instance.json(&["key", "update", &key.id, "--access", "write", "--all-workspaces"]).await?;
+    ensure!(widened["management"] == json!({"access": "write", "workspaces": null}), "{widened}");
+    ensure!(instance.json(&["key", "show", &key.id]).await?["management"] == widened["management"]);
+    outdated_for(&scopes.gateway.server, &call, 200, Instant::now()).await?;
+    let said = instance.refused(&["key", "update", &scopes.callers[0].id, "--access", "read"]).await?;
+    ensure!(said.contains("only a management key has access and workspaces"), "{said}");
+    instance.json(&["audit", "verify"]).await?;
+    Ok(())
+}
