@@ -7,7 +7,7 @@ use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
-use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference, LastKeyRule};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference, LastKeyRule, StoreKeyError};
 use domain::audit::Actor;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::StoreError;
@@ -127,7 +127,7 @@ async fn rolled_back_transaction_leaves_no_gap() {
     folder.execute("ALTER TABLE audit_log RENAME TO audit_log_away").await;
     for _ in 0..3 {
         let undone = one.keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await;
-        assert!(matches!(undone, Err(StoreError::Corrupt(_))), "{undone:?}");
+        assert!(matches!(undone, Err(StoreKeyError::Store(StoreError::Corrupt(_)))), "{undone:?}");
     }
     folder.execute("ALTER TABLE audit_log_away RENAME TO audit_log").await;
     assert_eq!(two.subjects().await, []);

@@ -13,7 +13,7 @@ use adapters_storage::{
     SeaOrmGuardrailRepository, SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
-use domain::api_key::{ApiKeyRepository, ApiKeyScope, LastKeyRule};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, LastKeyRule, StoreKeyError};
 use domain::audit::Actor;
 use domain::authority::ManagementScope;
 use domain::budget::allowances::{CounterId, CounterPeriod};
@@ -81,8 +81,12 @@ async fn assert_writes_unavailable(database: &Database) {
     unavailable("workspace", &workspaces.insert(&workspace(2), &common::audit()).await);
     unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
     unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
-    unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await);
-    unavailable("delete", &keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await);
+    unavailable(
+        "key",
+        &keys.insert(&key(3, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await,
+    );
+    let deleted = keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await;
+    assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Unavailable(_)))), "{deleted:?}");
     unavailable(
         "assign",
         &guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await,

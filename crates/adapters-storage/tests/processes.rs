@@ -42,7 +42,14 @@ async fn concurrent_first_starts_create_single_first_key() {
         starting.spawn(async move {
             let workspaces = SeaOrmWorkspaceRepository::new(database);
             let first = Workspace { is_default: true, ..workspace(number as u128) };
-            workspaces.bootstrap(&first, &key(number as u64, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await.unwrap()
+            workspaces
+                .bootstrap(
+                    &first,
+                    &key(number as u64, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)),
+                    &common::audit(),
+                )
+                .await
+                .unwrap()
         });
     }
     let made = starting.join_all().await;

@@ -51,7 +51,11 @@ async fn fill(folder: &Folder, database: &Database) {
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), false, &audit()).await.unwrap());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in 1..20 {
-        let scope = if number % 2 == 0 { ApiKeyScope::Management(ManagementScope::UNRESTRICTED) } else { ApiKeyScope::Inference(workspace_id(1)) };
+        let scope = if number % 2 == 0 {
+            ApiKeyScope::Management(ManagementScope::UNRESTRICTED)
+        } else {
+            ApiKeyScope::Inference(workspace_id(1))
+        };
         assert!(keys.insert(&key(number, scope), &audit()).await.unwrap());
     }
     documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();

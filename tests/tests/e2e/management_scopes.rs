@@ -1,10 +1,11 @@
 //! The rights of management keys over HTTP and on the command line.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Key, Report, Upstream};
 
 use crate::gateway::{TestGateway, body, outdated_for};
