@@ -129,7 +129,7 @@ CREATE TABLE "documents" (
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   CHECK ("state" = 'pending' OR ("state" = 'ready' AND "sha256" IS NOT NULL AND "media_type" IS NOT NULL)) );
 CREATE INDEX "documents_state" ON "documents" ("state", "created_at");
-CREATE INDEX "documents_workspace_id" ON "documents" ("workspace_id", "state");
+CREATE INDEX "documents_workspace_id" ON "documents" ("workspace_id", "state", "id");
 CREATE TABLE "guardrail_versions" (
   "guardrail_id" text NOT NULL,
   "version" integer NOT NULL,

@@ -57,11 +57,16 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
 
 /// The other routes below the base path, whose rights do not depend on a management key's scope.
 const OTHER_ROUTES: &[&str] = &[
+    "DELETE /containers/{}/files/{}",
     "DELETE /files/{}",
+    "GET /containers/{}/files",
+    "GET /containers/{}/files/{}",
+    "GET /containers/{}/files/{}/content",
     "GET /decisions/models",
     "GET /endpoints/zdr",
     "GET /files",
     "GET /files/{}",
+    "GET /files/{}/content",
     "GET /key",
     "GET /model/{}/{}",
     "GET /models",
