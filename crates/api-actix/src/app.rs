@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::endpoints::{
     assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
-    get_own_key, guardrails, health, list_model_endpoints, list_models, list_providers, promote_container_file,
-    retrieve_model, rotate_api_key, submit_decision,
+    get_own_key, guardrails, health, list_model_endpoints, list_models, list_permitted_models, list_providers,
+    list_zero_retention_endpoints, promote_container_file, retrieve_model, rotate_api_key, submit_decision,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -23,10 +23,12 @@ pub(crate) const ROUTES: &[Route] = &[
     get_model::ROUTE,
     list_models::DECISION_MODELS,
     list_models::MODELS,
+    list_permitted_models::ROUTE,
     retrieve_model::VENDOR_ROUTE,
     retrieve_model::VENDOR_ROUTE_BY_SLUG,
     retrieve_model::ROUTE,
     list_model_endpoints::ROUTE,
+    list_zero_retention_endpoints::ROUTE,
     list_providers::ROUTE,
     get_generation::ROUTE,
     get_own_key::ROUTE,

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use chrono::DateTime;
+use domain::guardrail::PermittedModels;
 use domain::json::Json;
 use domain::model::{CatalogueSnapshot, ListModels, Modality, ModalityFilter, Model, ModelList, Visibility};
 
@@ -110,6 +111,12 @@ impl RenderedCatalogue {
             Some(whole) => whole.get_or_init(|| render(None)).clone(),
             None => render(next),
         }
+    }
+
+    /// Returns the permitted models of a key; `next` is the path of the next page.
+    pub(crate) fn permitted(&self, permitted: &PermittedModels, next: Option<&str>) -> TaggedBody {
+        let current = self.of(&permitted.list.snapshot);
+        self.render_list(&current, &permitted.list, &decision_models(permitted.decision_models.iter()), next)
     }
 
     /// Returns the renderings of a snapshot. Requests with an old snapshot may swap it back. That costs a rendering and

@@ -7,10 +7,10 @@ use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
-use domain::guardrail::{AssignKeysToGuardrail, ManageGuardrails};
+use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::ManageDestinations;
-use domain::routing::{ListModelEndpoints, ListProviders};
+use domain::routing::{ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
 
@@ -71,10 +71,14 @@ pub struct RoutedServices {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
+    /// Lists the models that the guardrails of a key permit.
+    pub list_permitted_models: Arc<ListPermittedModels>,
     /// Finds a model that can be called.
     pub find_callable_model: Arc<FindCallableModel>,
     /// Lists the endpoints of a model.
     pub list_model_endpoints: Arc<ListModelEndpoints>,
+    /// Lists the endpoints with zero data retention.
+    pub list_zero_retention_endpoints: Arc<ListZeroRetentionEndpoints>,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.

@@ -300,6 +300,61 @@ async fn list_and_count_agree_for_every_filter() -> Result<()> {
 }
 
 #[tokio::test]
+async fn key_lists_models_that_its_guardrails_permit() -> Result<()> {
+    let gateway = with_rows(family()).await?;
+    let ids = async |key: &str, query: &str| -> Result<Vec<String>> {
+        let call = Call::get(format!("/api/v1/models/user?output_modalities=all{query}")).key(key);
+        let body = gateway.server.send(&call).await?.ok()?;
+        let rows = body["data"].as_array().context("no rows")?;
+        ensure!(query.contains("limit") || body["total_count"] == rows.len(), "{}", body["total_count"]);
+        Ok(rows.iter().filter_map(|row| row["id"].as_str().map(str::to_owned)).collect())
+    };
+    let (key, management) = (&gateway.inference.secret, &gateway.management.secret);
+    let all = ids(management, "").await?;
+    ensure!(ids(key, "").await? == all, "a key without a guardrail");
+    let rules = json!({"name": "g", "ignored_models": ["acme/judge-2.5"], "allowed_providers": ["sandbox"]});
+    let create = Call::post("/api/v1/guardrails").key(management).json(rules.to_string());
+    let created = gateway.server.send(&create).await?;
+    ensure!(created.status == 201, "{}", created.text());
+    let guardrail = serde_json::from_slice::<Value>(&created.body)?["data"]["id"].clone();
+    let path = format!("/api/v1/guardrails/{}/assignments/keys", guardrail.as_str().context("no id")?);
+    let assign = Call::post(path).key(management).json(json!({"key_hashes": [gateway.inference.hash]}).to_string());
+    gateway.server.send(&assign).await?.ok()?;
+    let permitted: Vec<String> =
+        all.iter().filter(|id| !id.contains("judge-2.5") && !id.starts_with('~')).cloned().collect();
+    let since = tokio::time::Instant::now();
+    while ids(key, "").await? != permitted {
+        ensure!(since.elapsed().as_secs() < 20, "{:?} instead of {permitted:?}", ids(key, "").await?);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    ensure!(ids(management, "").await? == all, "a management key has no guardrail");
+    ensure!(
+        ids(key, "&model_authors=acme&sort=newest&offset=1&limit=2").await? == ["acme/lone:thinking", "acme/painter"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn zero_retention_endpoints_are_listed() -> Result<()> {
+    let gateway = TestGateway::start(
+        "[[providers]]\nslug = \"keeps\"\nwire = \"system-one\"\nbase_url = \"http://127.0.0.1:9\"\n\
+         [[providers]]\nslug = \"private\"\nwire = \"system-one\"\nbase_url = \"http://127.0.0.1:9\"\n\
+         data_collection = \"zdr\"\n\
+         [[endpoints]]\nmodel = \"acme/pair\"\nprovider = \"keeps\"\nupstream_model = \"m\"\n\
+         [[endpoints]]\nmodel = \"acme/pair\"\nprovider = \"private\"\nupstream_model = \"m\"\n",
+    )
+    .await?;
+    let body = get(&gateway, "/endpoints/zdr").await?.ok()?;
+    let rows = body["data"].as_array().context("no rows")?;
+    ensure!(rows.iter().all(|row| row["zdr"] == true), "{body}");
+    let pairs: Vec<_> = rows.iter().filter(|row| row["model_id"] == "acme/pair").collect();
+    ensure!(pairs.len() == 1 && pairs[0]["tag"] == "private", "{body}");
+    let of_model = get(&gateway, "/models/acme/pair/endpoints").await?.ok()?;
+    ensure!(of_model["data"]["endpoints"][1] == *pairs[0], "{of_model}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn starter_catalogue_has_decision_models_of_several_vendors() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let listed = gateway.instance.json(&["catalogue", "list"]).await?;

@@ -71,7 +71,7 @@ impl<'a> View<'a> {
 // The members before `wire` are those that existing clients decode.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ModelEndpoint)]
-struct EndpointView<'a> {
+pub(super) struct EndpointView<'a> {
     name: String,
     model_id: &'a str,
     model_name: &'a str,
@@ -198,7 +198,7 @@ struct Health {
 }
 
 impl<'a> EndpointView<'a> {
-    fn new(model: &'a Model, status: &'a EndpointStatus) -> Self {
+    pub(super) fn new(model: &'a Model, status: &'a EndpointStatus) -> Self {
         let EndpointStatus { endpoint, health, throttling } = status;
         let limits = endpoint.limits();
         let uptime = uptime(throttling);

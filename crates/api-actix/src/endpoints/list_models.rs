@@ -58,34 +58,48 @@ impl From<InvalidModelSort> for ApiError {
 }
 
 fn handle(call: &Call<'_>, default: DefaultModality) -> Outcome {
-    let query = call.request.query_string();
-    check_names(query, default)?;
-    let requested = parameters::switch(query, INCLUDE_UNCALLABLE)?.map(visibility_of);
-    let usual = default_visibility(default);
-    let request = read_request(query, default, requested.unwrap_or(usual))?;
+    let parameters = ListParameters::read(call.request.query_string(), default)?;
     let list_models = Arc::clone(&call.routed().list_models);
-    let list = list_models.execute(&request);
-    let next = next_page(call.request, usual, &list)?;
-    // System One's clients call every name of their list.
-    let models = requested.unwrap_or(Visibility::Callable);
-    Ok(call.gateway.rendered.list(&list, &list_models, models, next.as_deref()).respond(call.request))
+    let list = list_models.execute(&parameters.request);
+    let next = next_page(call.request, default_visibility(default), &list)?;
+    Ok(call.gateway.rendered.list(&list, &list_models, parameters.models(), next.as_deref()).respond(call.request))
+}
+
+/// The parameters of a list.
+pub(super) struct ListParameters {
+    pub(super) request: ModelListRequest,
+    include_uncallable: Option<bool>,
+}
+
+impl ListParameters {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// 400 that names an unknown, invalid or repeated parameter.
+    pub(super) fn read(query: &str, default: DefaultModality) -> Result<Self, ApiError> {
+        check_names(query, default)?;
+        let include_uncallable = parameters::switch(query, INCLUDE_UNCALLABLE)?;
+        let request = ModelListRequest {
+            filter: model_filters::read(query, default)?,
+            visibility: include_uncallable.map_or(default_visibility(default), visibility_of),
+            sort: parameters::value(query, SORT)?.as_deref().map(str::parse::<ModelSort>).transpose()?,
+            page: Page::of(parameters::count(query, "offset")?, parameters::count(query, "limit")?)?,
+        };
+        Ok(Self { request, include_uncallable })
+    }
+
+    /// Returns the visibility of the decision models beside the list: System One's clients call every name of theirs.
+    pub(super) fn models(&self) -> Visibility {
+        self.include_uncallable.map_or(Visibility::Callable, visibility_of)
+    }
 }
 
 /// Checks the names of the parameters. The vendors' clients add parameters of their own to their list.
-fn check_names(query: &str, default: DefaultModality) -> Result<(), ApiError> {
+pub(super) fn check_names(query: &str, default: DefaultModality) -> Result<(), ApiError> {
     match default {
         DefaultModality::Text => model_filters::check_names(query, &PARAMETERS),
         DefaultModality::Decisions => model_filters::reject_unsupported(query),
     }
-}
-
-fn read_request(query: &str, default: DefaultModality, visibility: Visibility) -> Result<ModelListRequest, ApiError> {
-    Ok(ModelListRequest {
-        filter: model_filters::read(query, default)?,
-        visibility,
-        sort: parameters::value(query, SORT)?.as_deref().map(str::parse::<ModelSort>).transpose()?,
-        page: Page::of(parameters::count(query, "offset")?, parameters::count(query, "limit")?)?,
-    })
 }
 
 /// Returns the models that a list shows by default: clients of the vendors' list offer every entry to their users, while
@@ -108,7 +122,11 @@ pub(super) fn visibility(query: &str) -> Result<Visibility, ApiError> {
 
 /// Returns the path and query of the next page, with the filters and the order of this one. `usual` are the models that
 /// the path shows by default.
-fn next_page(request: &HttpRequest, usual: Visibility, list: &ModelList) -> Result<Option<String>, ApiError> {
+pub(super) fn next_page(
+    request: &HttpRequest,
+    usual: Visibility,
+    list: &ModelList,
+) -> Result<Option<String>, ApiError> {
     let Some((offset, limit)) = list.next else { return Ok(None) };
     let mut next = format!("{}?limit={limit}&offset={offset}", request.path());
     for name in FilterParameter::ALL.map(FilterParameter::as_str).into_iter().chain([SORT]) {
@@ -144,7 +162,7 @@ fn describe(id: &str, default: DefaultModality) -> Operation {
 }
 
 /// Describes filters, order and pages.
-fn describe_list(operation: Operation, default: DefaultModality) -> Operation {
+pub(super) fn describe_list(operation: Operation, default: DefaultModality) -> Operation {
     let number = |least: usize, most: Option<usize>| {
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(most)
     };

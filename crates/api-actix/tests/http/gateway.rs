@@ -27,7 +27,7 @@ use domain::file::{
 };
 use domain::guardrail::{
     AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
-    KnownNames, ManageGuardrails, NoGuardrails,
+    KnownNames, ListPermittedModels, ManageGuardrails, NoGuardrails,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
@@ -35,7 +35,10 @@ use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListMod
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
-use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire};
+use domain::routing::{
+    AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints,
+    Wire,
+};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
     FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
@@ -190,7 +193,7 @@ impl Setup {
         decision_ports.provider = self.provider;
         decision_ports.routing.catalogue = Arc::clone(&self.catalogue);
         decision_ports.routing.health = Arc::clone(&self.health);
-        decision_ports.guardrails.policies = self.policies;
+        decision_ports.guardrails.policies = Arc::clone(&self.policies);
         decision_ports.usage.ledger = self.ledger;
         decision_ports.usage.ids = Arc::new(ids.clone());
         decision_ports.time =
@@ -215,10 +218,22 @@ impl Setup {
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
             &submit_decision,
         );
+        let list_models = Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone()));
         let routed = RoutedServices {
+            list_permitted_models: Arc::new(ListPermittedModels::new(
+                Arc::clone(&list_models),
+                Arc::clone(&directory),
+                self.policies,
+            )),
+            list_zero_retention_endpoints: Arc::new(ListZeroRetentionEndpoints::new(
+                Arc::clone(&self.catalogue),
+                Arc::clone(&directory),
+                Arc::clone(&self.health),
+                Arc::new(clock.clone()),
+            )),
             submit_decision,
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
-            list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone())),
+            list_models,
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(
                 Arc::clone(&self.catalogue),

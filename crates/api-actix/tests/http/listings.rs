@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::error::StoreError;
+use domain::guardrail::{Guardrail, GuardrailName, GuardrailPolicies, GuardrailRules, MockGuardrailPolicies, Policy};
 use domain::ids::WorkspaceId;
 use domain::model::{AliasTarget, Model, Pricing};
 use domain::money::Price;
-use domain::routing::{AttemptFailure, AttemptReport, Observation};
+use domain::routing::{AttemptFailure, AttemptReport, DataPolicy, Observation};
 use domain::testing::{MemoryCatalogue, SequentialIds};
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{BASE, Caller, Gateway, Setup};
+use super::gateway::{BASE, Caller, Gateway, Setup, guardrail, now, workspace};
 
 fn ids(reply: &Reply) -> Vec<String> {
     assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
@@ -300,4 +302,94 @@ async fn model_endpoints_include_health() {
         })
     };
     assert_eq!(providers, json!({"data": [provider("first", 1, 0), provider("second", 0, 1)]}));
+}
+
+fn policies(rules: GuardrailRules) -> Arc<dyn GuardrailPolicies> {
+    let guardrail = Guardrail {
+        id: guardrail(),
+        workspace_id: workspace(1),
+        name: GuardrailName::try_new("g").unwrap(),
+        budget: None,
+        rules,
+        version: 1,
+        created_at: now(),
+        updated_at: None,
+    };
+    let policy = Arc::new(Policy::compile(vec![guardrail]).unwrap());
+    let mut policies = MockGuardrailPolicies::new();
+    policies.expect_find().returning(move |_| Ok(Some(Arc::clone(&policy))));
+    Arc::new(policies)
+}
+
+fn decision_models(reply: &Reply) -> Vec<String> {
+    let json = reply.json();
+    json["models"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn permitted_models_are_those_that_the_guardrails_allow() {
+    const ALL: &str = "/models/user?output_modalities=all";
+    let rules = GuardrailRules { ignored_models: Some(vec!["acme/judge".to_owned()]), ..GuardrailRules::default() };
+    let gateway = Setup { policies: policies(rules), ..Setup::new().await }.start();
+    let permitted = gateway.get(Caller::Inference, ALL, &[]).await;
+    assert_eq!(ids(&permitted), ["acme/idle", "acme/varies", "acme/writer"]);
+    assert_eq!((&permitted.json()["total_count"], decision_models(&permitted)), (&3.into(), vec![]));
+    let all = gateway.get(Caller::Management, ALL, &[]).await;
+    assert_eq!(ids(&all), ["acme/judge", "acme/idle", "acme/varies", "acme/writer"]);
+    let listed = gateway.get(Caller::Management, "/models?output_modalities=all", &[]).await;
+    assert_eq!(all.json(), listed.json(), "the body of the list");
+    let first = gateway.get(Caller::Inference, &format!("{ALL}&sort=pricing-high-to-low&limit=1"), &[]).await;
+    assert_eq!((ids(&first), &first.json()["total_count"]), (vec!["acme/writer".to_owned()], &3.into()));
+    let next = "/api/v1/models/user?limit=1&offset=1&output_modalities=all&sort=pricing%2Dhigh%2Dto%2Dlow";
+    assert_eq!(first.json()["links"]["next"], next);
+    assert_eq!(ids(&outside(&gateway, next).await), ["acme/idle"]);
+    assert_eq!(ids(&gateway.get(Caller::Inference, "/models/user", &[]).await), ["acme/writer"], "text by default");
+    for query in ["limit=0", "zdr=true", "outputs=all", "sort=throughput-high-to-low", "q="] {
+        gateway.get(Caller::Inference, &format!("/models/user?{query}"), &[]).await.expect_error(400);
+    }
+    gateway.send("GET", "/api/v1/models/user", &[], b"").await.expect_error(401);
+}
+
+#[tokio::test]
+async fn permitted_models_need_an_endpoint_that_every_rule_permits() {
+    let rules = |ignored: &[&str]| GuardrailRules {
+        ignored_providers: Some(ignored.iter().map(|&slug| slug.to_owned()).collect()),
+        ..GuardrailRules::default()
+    };
+    for (ignored, expected) in [(&["first"][..], vec!["acme/judge"]), (&["first", "second"], vec![])] {
+        let gateway = Setup { policies: policies(rules(ignored)), ..Setup::new().await }.start();
+        let path = "/models/user?output_modalities=decisions&include_uncallable=false";
+        let permitted = gateway.get(Caller::Inference, path, &[]).await;
+        assert_eq!(
+            (ids(&permitted), decision_models(&permitted)),
+            (expected.iter().map(ToString::to_string).collect(), expected.iter().map(ToString::to_string).collect())
+        );
+    }
+}
+
+#[tokio::test]
+async fn permitted_models_are_503_without_the_guardrails() {
+    let mut policies = MockGuardrailPolicies::new();
+    policies.expect_find().returning(|_| Err(StoreError::unavailable("db-7")));
+    let gateway = Setup { policies: Arc::new(policies), ..Setup::new().await }.start();
+    gateway.get(Caller::Inference, "/models/user", &[]).await.expect_error(503);
+    assert_eq!(gateway.get(Caller::Management, "/models/user", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn zero_retention_endpoints_have_the_records_of_their_models() {
+    let mut setup = Setup::new().await;
+    setup.endpoints[1].data_policy = DataPolicy { zdr: true, collects: false };
+    let gateway = setup.start();
+    for caller in [Caller::Inference, Caller::Management] {
+        let listed = gateway.get(caller, "/endpoints/zdr", &[]).await.json();
+        let of_model = gateway.get(caller, "/models/acme/judge/endpoints", &[]).await.json();
+        assert_eq!(listed, json!({"data": [of_model["data"]["endpoints"][1]]}));
+        assert_eq!((&listed["data"][0]["zdr"], &listed["data"][0]["tag"]), (&json!(true), &json!("second")));
+    }
+    let unknown = gateway.get(Caller::Inference, "/endpoints/zdr?limit=1", &[]).await.expect_error(400);
+    assert_eq!(unknown, "unknown query parameter \"limit\"");
+    gateway.send("GET", "/api/v1/endpoints/zdr", &[], b"").await.expect_error(401);
+    let none = Setup::new().await.start().get(Caller::Inference, "/endpoints/zdr", &[]).await;
+    assert_eq!(none.json(), json!({"data": []}));
 }

@@ -9,6 +9,7 @@ pub mod filter;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod known_names;
+mod list_permitted_models;
 mod manage_guardrails;
 mod model;
 mod permission;
@@ -21,6 +22,7 @@ pub use assign_keys_to_guardrail::*;
 pub use draft::*;
 pub use errors::*;
 pub use known_names::*;
+pub use list_permitted_models::*;
 pub use manage_guardrails::*;
 pub use model::*;
 pub use permission::Forbidden;

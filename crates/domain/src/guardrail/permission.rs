@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{DataPolicyRules, Guardrail};
 use crate::ids::GuardrailId;
-use crate::model::{CatalogueSnapshot, Model};
+use crate::model::{CatalogueSnapshot, Model, ModelId};
 use crate::money::Price;
 use crate::routing::Candidate;
 
@@ -51,14 +51,9 @@ impl Permission {
 
     /// Checks whether a candidate may be tried. `row` is its row of the catalogue, which a sandbox model may lack.
     pub(super) fn permits(&self, candidate: &Candidate, named: &ModelNames<'_>) -> Result<(), Forbidden> {
+        self.permits_names(named)?;
         let forbid = |rule| Err(Forbidden { guardrail_id: self.guardrail_id, rule });
         let provider = candidate.endpoint.provider.as_str();
-        if self.allowed_models.as_ref().is_some_and(|allowed| !named.is_in(allowed)) {
-            return forbid("allowed_models");
-        }
-        if !self.ignored_models.is_empty() && named.may_be_in(&self.ignored_models) {
-            return forbid("ignored_models");
-        }
         if self.allowed_providers.as_ref().is_some_and(|allowed| !allowed.contains(provider)) {
             return forbid("allowed_providers");
         }
@@ -67,6 +62,18 @@ impl Permission {
         }
         if let Some(rule) = self.violated_data_policy_rule(candidate) {
             return forbid(rule);
+        }
+        Ok(())
+    }
+
+    /// Checks whether the lists of models permit a model.
+    pub(super) fn permits_names(&self, named: &ModelNames<'_>) -> Result<(), Forbidden> {
+        let forbid = |rule| Err(Forbidden { guardrail_id: self.guardrail_id, rule });
+        if self.allowed_models.as_ref().is_some_and(|allowed| !named.is_in(allowed)) {
+            return forbid("allowed_models");
+        }
+        if !self.ignored_models.is_empty() && named.may_be_in(&self.ignored_models) {
+            return forbid("ignored_models");
         }
         Ok(())
     }
@@ -101,23 +108,23 @@ impl Permission {
     }
 }
 
-/// The names of a candidate's model.
+/// The names of a model.
 pub(super) struct ModelNames<'a> {
-    candidate: &'a Candidate,
+    id: &'a ModelId,
     catalogue: &'a CatalogueSnapshot,
     row: Option<&'a Model>,
 }
 
 impl<'a> ModelNames<'a> {
-    /// Creates the names. `row` is the candidate's row of the catalogue, if it has one and a check needs it.
-    pub(super) fn new(candidate: &'a Candidate, catalogue: &'a CatalogueSnapshot, row: Option<&'a Model>) -> Self {
-        Self { candidate, catalogue, row }
+    /// Creates the names. `row` is the model's row of the catalogue, if it has one and a check needs it.
+    pub(super) fn new(id: &'a ModelId, catalogue: &'a CatalogueSnapshot, row: Option<&'a Model>) -> Self {
+        Self { id, catalogue, row }
     }
 
     /// Returns the canonical slug, which all variants of a model share. A model that the catalogue does not list has
     /// only its id.
     fn canonical(&self) -> &str {
-        self.row.map_or(self.candidate.model.as_str(), |row| row.canonical_slug.as_str())
+        self.row.map_or(self.id.as_str(), |row| row.canonical_slug.as_str())
     }
 
     /// Returns true if the list contains this model: its slug, or a former slug that still resolves to it.
@@ -132,7 +139,7 @@ impl<'a> ModelNames<'a> {
 
     /// Returns true if the list may contain this model. A ban outlives a change of the catalogue's slugs.
     fn may_be_in(&self, list: &HashSet<String>) -> bool {
-        let id = &self.candidate.model;
+        let id = self.id;
         let former = self.row.into_iter().flat_map(|row| &row.renamed_from);
         let former = former.flat_map(|name| [name.as_str(), name.base()]);
         let mut names = former.chain([self.canonical(), id.as_str(), id.base()]);

@@ -9,9 +9,9 @@ use super::filter::{Blocked, CompiledFilters, FilteredInput, InvalidFilters};
 use super::permission::{ModelNames, Permission};
 use super::{Forbidden, Guardrail};
 use crate::ids::GuardrailId;
-use crate::model::CatalogueSnapshot;
+use crate::model::{CatalogueSnapshot, Model};
 use crate::question::ProviderInput;
-use crate::routing::Candidate;
+use crate::routing::{Candidate, Endpoint};
 use crate::system::{CancelFlag, Cancelled};
 use crate::usage::RequestLabels;
 
@@ -66,8 +66,25 @@ impl Policy {
         let id = candidate.model.as_str();
         let found = if self.needs_row { catalogue.resolve(id) } else { None };
         let row = found.as_ref().map(|found| &*found.model).filter(|row| row.id == candidate.model);
-        let names = ModelNames::new(candidate, catalogue, row);
+        let names = ModelNames::new(&candidate.model, catalogue, row);
         self.permissions.iter().try_for_each(|permission| permission.permits(candidate, &names))
+    }
+
+    /// Returns true if one of the model's endpoints may be tried. A model without endpoints is judged by its names. `row`
+    /// is a concrete row of the catalogue.
+    pub(super) fn permits_model(
+        &self,
+        row: &Model,
+        endpoints: &[Arc<Endpoint>],
+        catalogue: &CatalogueSnapshot,
+    ) -> bool {
+        if endpoints.is_empty() {
+            let names = ModelNames::new(&row.id, catalogue, Some(row));
+            return self.permissions.iter().all(|permission| permission.permits_names(&names).is_ok());
+        }
+        let mut candidates =
+            endpoints.iter().filter_map(|endpoint| Candidate::new(&row.id, endpoint, Some(&row.pricing)));
+        candidates.any(|candidate| self.permits(&candidate, catalogue).is_ok())
     }
 
     /// Returns the number of filters. The cost of a scan grows with it.

@@ -10,7 +10,7 @@ use super::{
     UnsupportedQuestions,
 };
 use crate::ids::WorkspaceId;
-use crate::model::ModelId;
+use crate::model::{ModelId, Pricing};
 use crate::pricing::TokenPrices;
 use crate::question::{ProviderInput, Question};
 use crate::system::Randomness;
@@ -29,6 +29,19 @@ pub struct Candidate {
     pub prices: TokenPrices,
     /// False if neither the operator nor the catalogue sets a price: `prices` are then zeros or the default price.
     pub is_priced: bool,
+}
+
+impl Candidate {
+    /// Creates the candidate of an endpoint; `pricing` is that of the model's catalogue row. Returns `None` if neither
+    /// has prices.
+    pub(crate) fn new(model: &ModelId, endpoint: &Arc<Endpoint>, pricing: Option<&Pricing>) -> Option<Self> {
+        let (prices, is_priced) = match (endpoint.prices, pricing) {
+            (Some(own), _) => (own, true),
+            (None, Some(row)) => (TokenPrices { prompt: row.prompt, completion: row.completion }, row.is_known),
+            (None, None) => return None,
+        };
+        Some(Self { model: model.clone(), endpoint: Arc::clone(endpoint), prices, is_priced })
+    }
 }
 
 /// The inputs of a choice of endpoints.

@@ -1,6 +1,7 @@
 //! Lists the endpoints of a model with their health.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ThrottleView};
 use crate::model::{Catalogue, GetModelError, Model};
@@ -24,6 +25,17 @@ pub struct EndpointStatus {
     pub health: HealthView,
     /// Its throttling.
     pub throttling: ThrottleView,
+}
+
+impl EndpointStatus {
+    /// Returns the status of an endpoint at a time of the monotonic clock.
+    pub(super) fn of(endpoint: &Arc<Endpoint>, health: &HealthBoard, now: Duration) -> Self {
+        Self {
+            health: health.view(endpoint.index, now),
+            throttling: health.throttling(endpoint.index, now),
+            endpoint: Arc::clone(endpoint),
+        }
+    }
 }
 
 /// Lists the endpoints of a model.
@@ -50,11 +62,7 @@ impl ListModelEndpoints {
         let snapshot = self.catalogue.snapshot();
         let model = snapshot.resolve(&format!("{author}/{slug}")).ok_or(GetModelError::NotFound)?.model;
         let now = self.clock.monotonic();
-        let status = |endpoint: &Arc<Endpoint>| EndpointStatus {
-            health: self.health.view(endpoint.index, now),
-            throttling: self.health.throttling(endpoint.index, now),
-            endpoint: Arc::clone(endpoint),
-        };
+        let status = |endpoint| EndpointStatus::of(endpoint, &self.health, now);
         let endpoints = self.endpoints.for_model(&model).iter().map(status).collect();
         Ok(ModelEndpoints { model, endpoints })
     }

@@ -7,6 +7,7 @@ mod failure;
 mod health;
 mod list_model_endpoints;
 mod list_providers;
+mod list_zero_retention_endpoints;
 mod preferences;
 mod wire;
 
@@ -17,5 +18,6 @@ pub use failure::*;
 pub use health::*;
 pub use list_model_endpoints::*;
 pub use list_providers::*;
+pub use list_zero_retention_endpoints::*;
 pub use preferences::*;
 pub use wire::*;

@@ -13,9 +13,11 @@ use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GetGeneration, NoBroadcast,
     NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
-use domain::guardrail::{KnownNames, NoGuardrails};
+use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
-use domain::routing::{EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders, PauseDetector};
+use domain::routing::{
+    EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints, PauseDetector,
+};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
 
@@ -53,12 +55,21 @@ impl RoutedParts {
         let (health, clock) = (|| Arc::clone(&routing.health), || Arc::clone(&self.stores.clock));
         let records =
             FindRecord::new(Arc::clone(&self.stores.usage), Arc::clone(&self.limits), clock(), Arc::new(TokioTimer));
+        let list_models = Arc::new(ListModels::new(catalogue(), directory()));
+        let policies = Arc::clone(&self.guardrails.policies);
         RoutedServices {
+            list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
+            list_zero_retention_endpoints: Arc::new(ListZeroRetentionEndpoints::new(
+                catalogue(),
+                directory(),
+                health(),
+                clock(),
+            )),
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
             explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
             count_models: Arc::new(CountModels::new(catalogue(), directory())),
-            list_models: Arc::new(ListModels::new(catalogue(), directory())),
+            list_models,
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), health(), clock())),
             list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),

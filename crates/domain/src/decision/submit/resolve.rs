@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
-use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId};
+use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId, Pricing};
 use crate::pricing::TokenPrices;
 use crate::routing::{Candidate, Endpoint, EndpointDirectory, RoutingFunnel, Sort, SortBy};
 
@@ -18,13 +18,6 @@ pub(in crate::decision) struct ResolvedModel {
     /// The number of configured endpoints, with or without a price.
     pub(super) configured: usize,
     pub(in crate::decision) candidates: Vec<Candidate>,
-}
-
-/// Prices; `are_known` is true if the operator or the catalogue sets them.
-#[derive(Clone, Copy)]
-struct RowPrices {
-    prices: TokenPrices,
-    are_known: bool,
 }
 
 /// Resolves the model of a request and its fallback models, each once.
@@ -83,22 +76,16 @@ impl ResolvedModel {
         if model.pricing.is_variable() {
             return Err(SubmitDecisionError::VariablePrice(model.id.clone()));
         }
-        let prices = TokenPrices { prompt: model.pricing.prompt, completion: model.pricing.completion };
-        let row_prices = RowPrices { prices, are_known: model.pricing.is_known };
-        Ok(Self::new(&model.id, dynamic, Some(row_prices), endpoints))
+        Ok(Self::new(&model.id, dynamic, Some(&model.pricing), endpoints))
     }
 
     fn new(
         model: &ModelId,
         dynamic: Option<DynamicVariant>,
-        row_prices: Option<RowPrices>,
+        pricing: Option<&Pricing>,
         endpoints: &[Arc<Endpoint>],
     ) -> Self {
-        let priced = endpoints.iter().filter_map(|endpoint| {
-            let own = endpoint.prices.map(|prices| RowPrices { prices, are_known: true });
-            let RowPrices { prices, are_known: is_priced } = own.or(row_prices)?;
-            Some(Candidate { model: model.clone(), endpoint: Arc::clone(endpoint), prices, is_priced })
-        });
+        let priced = endpoints.iter().filter_map(|endpoint| Candidate::new(model, endpoint, pricing));
         let by = match dynamic {
             Some(DynamicVariant::Floor) => Some(SortBy::Price),
             Some(DynamicVariant::Nitro) => Some(SortBy::Throughput),
