@@ -87,7 +87,7 @@ fn parse_range(text: &str, size: u64) -> Option<Selection> {
     Some(if selected.start < size { Selection::Part(selected) } else { Selection::Unsatisfiable })
 }
 
-/// Parses digits. A number beyond the type is as good as its maximum: it lies behind the end of every file.
+/// Parses digits. A number beyond the type becomes its maximum, which lies behind the end of every file.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))
@@ -183,7 +183,7 @@ mod tests {
     const ETAG: HeaderValue = HeaderValue::from_static("\"abc\"");
 
     #[test]
-    fn one_range_selects_a_part() {
+    fn single_range_selects_a_part() {
         for (range, size, expected) in [
             ("bytes=0-0", 10, part(0..1)),
             ("bytes=0-", 10, part(0..10)),

@@ -70,7 +70,7 @@ async fn download_has_the_bytes_and_safe_headers() {
 async fn head_has_the_headers_and_no_body() {
     let (gateway, id, blobs) = with_document("a", CONTENT).await;
     let get = gateway.download(&id, &[]).await;
-    // Nothing is opened for HEAD.
+    // HEAD opens no file.
     blobs.delete(&blob(&id)).await.unwrap();
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     stream.write_all(&content_request("HEAD", &id, &[("Range", "bytes=0-0")])).await.unwrap();
@@ -106,7 +106,7 @@ async fn known_content_is_304() {
 }
 
 #[tokio::test]
-async fn one_range_is_206_and_any_other_is_the_whole() {
+async fn single_range_is_206_and_any_other_is_the_whole() {
     let (gateway, id, _) = with_document("a", CONTENT).await;
     for (range, part, content_range) in [
         ("bytes=0-0", "0", "bytes 0-0/10"),

@@ -250,7 +250,7 @@ pub(crate) fn file_schema() -> BodySchema {
         BodySchema::named::<NativeFile<'_>>("VendorAFile", "A stored file in the shape of one vendor's files API."),
         BodySchema::of::<VendorBFile<'_>>(),
     ];
-    one_of("File", "A stored file, in one of three shapes.", shapes)
+    union_schema("File", "A stored file, in one of three shapes.", shapes)
 }
 
 /// Returns the schema of a page of files.
@@ -260,7 +260,7 @@ pub(super) fn list_schema() -> BodySchema {
         BodySchema::of::<VendorAFileList<'_>>(),
         BodySchema::of::<VendorBFileList<'_>>(),
     ];
-    let mut list = one_of("FileList", "A page of files, in one of three shapes.", shapes);
+    let mut list = union_schema("FileList", "A page of files, in one of three shapes.", shapes);
     list.schemas.extend(file_schema().schemas);
     list
 }
@@ -276,10 +276,10 @@ pub(super) fn deleted_schema() -> BodySchema {
         BodySchema::named::<NativeFileDeleted<'_>>("VendorAFileDeleted", of_vendor),
         BodySchema::of::<VendorBFileDeleted<'_>>(),
     ];
-    one_of("FileDeleted", "The deletion of a file, in one of three shapes.", shapes)
+    union_schema("FileDeleted", "The deletion of a file, in one of three shapes.", shapes)
 }
 
-fn one_of(name: &str, description: &str, shapes: [BodySchema; 3]) -> BodySchema {
+fn union_schema(name: &str, description: &str, shapes: [BodySchema; 3]) -> BodySchema {
     let union = OneOfBuilder::new().description(Some(description));
     let union = shapes.iter().fold(union, |union, shape| union.item(Ref::from_schema_name(&shape.name)));
     let mut schemas = vec![(name.to_owned(), union.into())];
