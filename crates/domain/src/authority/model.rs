@@ -1,7 +1,8 @@
 //! The caller of a management operation.
 
-use super::{ManagementAccess, ManagementScope, Restricted};
+use super::{ManagementAccess, ManagementScope};
 use crate::audit::Actor;
+use crate::error::ErrorKind;
 use crate::ids::WorkspaceId;
 
 named_enum! {
@@ -18,6 +19,21 @@ named_enum! {
         ReadAll = "read of all workspaces",
         /// To change the bounds of workspaces, workspaces, management keys and the catalogue.
         Unrestricted = "unrestricted",
+    }
+}
+
+/// The caller lacks a right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("This management key may not perform this operation; it needs: {}", needs.as_str())]
+pub struct Restricted {
+    /// The missing right.
+    pub needs: Right,
+}
+
+impl Restricted {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Forbidden
     }
 }
 

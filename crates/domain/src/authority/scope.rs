@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::InvalidManagementScope;
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 
@@ -18,6 +17,11 @@ named_enum! {
         Write = "write",
     }
 }
+
+/// The scope of a management key names no workspace, or too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a management key has all workspaces, or 1 to {}", ManagementScope::MAX_WORKSPACES)]
+pub struct InvalidManagementScope;
 
 /// The access of a management key, and the workspaces that it manages.
 #[derive(Debug, Clone, PartialEq, Eq)]
