@@ -33,7 +33,7 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     (
         "POST",
         "/guardrails/{guardrail}/explain",
-        r#"{"body":{"model":"sandbox/decider","state":"s","questions":{"q":{"type":"noul","criteria":"Is it?"}}}}"#,
+        r#"{"body":{"model":"sandbox/decider","state":"s","questions":{"q":{"type":"noul","instructions":"Is it?"}}}}"#,
         READ,
     ),
     ("GET", "/guardrails/{guardrail}/versions", "", READ),
