@@ -439,9 +439,8 @@ async fn use_cases_check_right_then_workspace() {
                 let (first, second) = (before.iter().find_map(denied), after.as_ref().and_then(denied));
                 let outcome = run(&fixture, &by, place).await;
                 let is_expected = match (&outcome, first, second) {
-                    (Err(error), Some(restricted), _) => *error == restricted,
                     (Err((kind, _)), None, _) if is_narrowed && !is_own => *kind == ErrorKind::NotFound,
-                    (Err(error), None, Some(restricted)) => *error == restricted,
+                    (Err(error), Some(restricted), _) | (Err(error), None, Some(restricted)) => *error == restricted,
                     (result, first, second) => {
                         result.is_ok() && first.is_none() && second.is_none() && (is_own || !is_narrowed)
                     }

@@ -127,7 +127,7 @@ async fn damaged_document_is_reported_and_never_replaces_a_stored_one() -> Resul
     let gateway = TestGateway::start("").await?;
     let document = promote(&gateway, "a.csv").await?;
     let blob = gateway.instance.document_blobs()?.pop().context("no blob")?;
-    std::fs::write(&blob, "other bytes")?;
+    std::fs::write(&blob, CONTENT.to_ascii_uppercase())?;
     let said = String::from_utf8(gateway.instance.run(&["document", "get", &document]).await?.stderr)?;
     ensure!(said.contains("another SHA-256"), "{said}");
     let file = gateway.instance.path().join("b");

@@ -135,7 +135,6 @@ fn documented_commands_are_parsed() {
 fn contradictory_options_are_rejected() {
     for line in [
         "",
-        "key create --management --workspace w",
         "key create --limit-reset daily",
         "key create --limit-usd 1 --limit-reset yearly",
         "key create --rpm 0",
