@@ -39,8 +39,8 @@ fn only_write_access_to_all_workspaces_is_unrestricted() {
 #[test]
 fn check_grants_rights_by_access_and_workspaces() {
     use Right::{Keys, Read, ReadAll, Unrestricted, Write};
-    let one = || Some(vec![id(1)]);
     type Row = (ManagementAccess, Option<Vec<WorkspaceId>>, &'static [Right]);
+    let one = || Some(vec![id(1)]);
     let table: [Row; 6] = [
         (ManagementAccess::Read, one(), &[Read]),
         (ManagementAccess::Keys, one(), &[Read, Keys]),
