@@ -10,7 +10,7 @@ use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, R
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::ManageDestinations;
-use domain::routing::{ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints};
+use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
 
@@ -75,10 +75,8 @@ pub struct RoutedServices {
     pub list_permitted_models: Arc<ListPermittedModels>,
     /// Finds a model that can be called.
     pub find_callable_model: Arc<FindCallableModel>,
-    /// Lists the endpoints of a model.
-    pub list_model_endpoints: Arc<ListModelEndpoints>,
-    /// Lists the endpoints with zero data retention.
-    pub list_zero_retention_endpoints: Arc<ListZeroRetentionEndpoints>,
+    /// Lists the endpoints of a model, and those with zero data retention.
+    pub list_endpoints: Arc<ListEndpoints>,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.

@@ -35,7 +35,7 @@ fn handle(call: &Call<'_>) -> Outcome {
     let [author, slug, _] = call.parameters.map(parameters::segment);
     // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
-    let listed = call.routed().list_model_endpoints.execute(&author, &slug)?;
+    let listed = call.routed().list_endpoints.of_model(&author, &slug)?;
     Ok(TaggedBody::json(&Data { data: View::new(&listed) })?.respond(call.request))
 }
 

@@ -23,7 +23,7 @@ fn describe() -> Operation {
 
 fn handle(call: &Call<'_>) -> Outcome {
     parameters::check_names(call.request.query_string(), &[])?;
-    let listed = call.routed().list_zero_retention_endpoints.execute();
+    let listed = call.routed().list_endpoints.with_zero_retention();
     let data: Vec<_> = listed.iter().map(|(model, status)| EndpointView::new(model, status)).collect();
     Ok(TaggedBody::json(&Data { data })?.respond(call.request))
 }

@@ -35,10 +35,7 @@ use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListMod
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
-use domain::routing::{
-    AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints,
-    Wire,
-};
+use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, Wire};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
     FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
@@ -225,17 +222,11 @@ impl Setup {
                 Arc::clone(&directory),
                 self.policies,
             )),
-            list_zero_retention_endpoints: Arc::new(ListZeroRetentionEndpoints::new(
-                Arc::clone(&self.catalogue),
-                Arc::clone(&directory),
-                Arc::clone(&self.health),
-                Arc::new(clock.clone()),
-            )),
             submit_decision,
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
             list_models,
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
-            list_model_endpoints: Arc::new(ListModelEndpoints::new(
+            list_endpoints: Arc::new(ListEndpoints::new(
                 Arc::clone(&self.catalogue),
                 Arc::clone(&directory),
                 Arc::clone(&self.health),

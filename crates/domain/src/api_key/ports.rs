@@ -114,8 +114,8 @@ pub trait ApiKeyRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreKeyError>;
 
-    /// Replaces name, management scope, limit, rates and expiry of a live key by those of `after` if they still equal those of `before`.
-    /// Returns false if they differ, or the key is not live.
+    /// Replaces name, management scope, limit, rates and expiry of a live key by those of `after` if they still equal
+    /// those of `before`. Returns false if they differ, or the key is not live.
     async fn update(
         &self,
         before: &ApiKey,

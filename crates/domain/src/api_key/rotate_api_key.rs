@@ -27,8 +27,8 @@ impl RotateApiKey {
     /// state.
     ///
     /// # Errors
-    /// A missing right; an unknown key; a concurrent rotation, so that each old secret gets at most one new secret; a failure of the
-    /// store or the random source.
+    /// A missing right; an unknown key; a concurrent rotation, so that each old secret gets at most one new secret; a
+    /// failure of the store or the random source.
     pub async fn execute(
         &self,
         by: &Authority,

@@ -15,8 +15,6 @@ named_enum! {
         Keys = "keys",
         /// To change guardrails, their assignments and destinations, and to delete documents.
         Write = "write",
-        /// To read data that belongs to no workspace.
-        ReadAll = "read of all workspaces",
         /// To change the bounds of workspaces, workspaces, management keys and the catalogue.
         Unrestricted = "unrestricted",
     }
@@ -97,7 +95,6 @@ impl Authority {
             Right::Read => has_access(ManagementAccess::Read),
             Right::Keys => has_access(ManagementAccess::Keys),
             Right::Write => has_access(ManagementAccess::Write),
-            Right::ReadAll => self.sees_all(),
             Right::Unrestricted => self.scope.is_unrestricted(),
         };
         if is_granted { Ok(()) } else { Err(Restricted { needs: right }) }

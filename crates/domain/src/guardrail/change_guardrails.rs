@@ -11,7 +11,8 @@ impl ManageGuardrails {
     /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
     ///
     /// # Errors
-    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the
+    /// store fails.
     pub async fn delete(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
         by.check(Right::Write)?;
         let before = self.get(by, id).await?;
@@ -42,7 +43,8 @@ impl ManageGuardrails {
     /// Makes the guardrail its workspace's default, replacing the previous one.
     ///
     /// # Errors
-    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the
+    /// store fails.
     pub async fn set_default(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
         by.check(Right::Unrestricted)?;
         let guardrail = self.find(by, id).await?;

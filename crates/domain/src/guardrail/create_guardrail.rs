@@ -12,7 +12,8 @@ impl ManageGuardrails {
     /// yet. With `workspace_default` the same transaction makes it the workspace's default guardrail.
     ///
     /// # Errors
-    /// Fails if the caller lacks the right, if the draft is invalid or has no name, if the workspace does not exist, or if the store fails.
+    /// Fails if the caller lacks the right, if the draft is invalid or has no name, if the workspace does not exist, or
+    /// if the store fails.
     pub async fn create(&self, by: &Authority, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
         by.check(Right::Write)?;
         let workspace_default = draft.workspace_default() == Some(true);

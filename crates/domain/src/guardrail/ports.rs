@@ -65,7 +65,7 @@ pub trait GuardrailRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Returns one guardrail of any workspace: management keys manage all workspaces.
+    /// Returns one guardrail of any workspace; callers check its workspace.
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError>;
 
     /// Returns the guardrails of a workspace, newest first.

@@ -15,8 +15,8 @@ pub struct GuardrailPage {
 }
 
 impl ManageGuardrails {
-    /// Returns up to `limit` guardrails of the workspace ([`crate::workspace::choose_workspace`]) after the first `offset`, newest
-    /// first.
+    /// Returns up to `limit` guardrails of the workspace ([`crate::workspace::choose_workspace`]) after the first
+    /// `offset`, newest first.
     ///
     /// # Errors
     /// Fails if the workspace does not exist or the store fails.

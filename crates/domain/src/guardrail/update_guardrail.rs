@@ -12,8 +12,8 @@ impl ManageGuardrails {
     /// new version if something differs. Concurrent changes of other members are kept.
     ///
     /// # Errors
-    /// Fails if the caller lacks the right, if the draft is invalid or names no member, if the guardrail does not exist, if concurrent changes win
-    /// every time, or if the store fails.
+    /// Fails if the caller lacks the right, if the draft is invalid or names no member, if the guardrail does not
+    /// exist, if concurrent changes win every time, or if the store fails.
     pub async fn update(
         &self,
         by: &Authority,

@@ -15,9 +15,7 @@ use domain::decision::{
 };
 use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
-use domain::routing::{
-    EndpointDirectory, HealthBoard, ListModelEndpoints, ListProviders, ListZeroRetentionEndpoints, PauseDetector,
-};
+use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
 
@@ -59,19 +57,13 @@ impl RoutedParts {
         let policies = Arc::clone(&self.guardrails.policies);
         RoutedServices {
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
-            list_zero_retention_endpoints: Arc::new(ListZeroRetentionEndpoints::new(
-                catalogue(),
-                directory(),
-                health(),
-                clock(),
-            )),
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
             explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
             count_models: Arc::new(CountModels::new(catalogue(), directory())),
             list_models,
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
-            list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), health(), clock())),
+            list_endpoints: Arc::new(ListEndpoints::new(catalogue(), directory(), health(), clock())),
             list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),
             get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),
         }

@@ -73,8 +73,8 @@ impl GetGeneration {
         Self { records, catalogue, endpoints }
     }
 
-    /// Reads a record. An inference key reads the records of its workspace, a management key those of the workspaces in its scope. A
-    /// record of another workspace is not found, so that its existence is not revealed.
+    /// Reads a record. An inference key reads the records of its workspace, a management key those of the workspaces in
+    /// its scope. A record of another workspace is not found, so that its existence is not revealed.
     pub async fn execute(&self, caller: &Principal, id: &DecisionId) -> Result<Generation, GetGenerationError> {
         let found = self.records.execute(id).await?;
         let may_read = |record: &UsageRecord| match caller {
