@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gateway import Gateway
+import printed_examples
 from fake_provider import FakeProvider
+from gateway import Gateway
 
 HERE = Path(__file__).resolve().parent
 
@@ -94,6 +95,7 @@ def main():
             if status != 0:
                 print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
                 sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
+        printed_examples.run(gateway.base, environment["CONFORMANCE_KEY"], node_folder)
     fake_provider.close()
 
 

@@ -43,26 +43,6 @@ fn documented_configuration_keys_match_schema() {
     assert_eq!(rows, keys);
 }
 
-/// Checks that the README names only calls of client packages that the conformance scripts make.
-#[test]
-fn clients_of_the_readme_are_tested_as_it_says() {
-    let scripts =
-        ["openrouter_checks.mjs", "typesafe_checks.py", "openai_checks.py", "requirements.txt", "package.json"]
-            .map(|file| text(&format!("tests/conformance/{file}")))
-            .concat();
-    let readme = text("README.md");
-    let rows: Vec<&str> = readme.lines().filter(|line| line.starts_with("| ") && line.ends_with("| yes |")).collect();
-    assert!(rows.len() >= 4, "{rows:?}");
-    for row in rows {
-        let cells: Vec<&str> = row.split('|').collect();
-        for name in [cells[1], cells[3]].into_iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
-            let called = name.split_whitespace().last().unwrap_or_default();
-            let is_path = called.starts_with('/');
-            assert!(is_path || scripts.contains(called), "the scripts do not use {name}: {row}");
-        }
-    }
-}
-
 /// Returns the pages below docs, and the README, with their paths.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut files = vec![root().join("README.md")];
