@@ -1,6 +1,7 @@
 //! A client that sends requests unchanged.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,8 +10,8 @@ use http::{HeaderName, HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
 use crate::openapi;
@@ -78,19 +79,30 @@ impl Call {
 
     /// Sends the request like [`Self::send`], with another time after which it counts as hung.
     pub async fn send_within(&self, to: SocketAddr, longest: Duration) -> Result<Reply> {
-        tokio::time::timeout(longest, self.exchange(to))
+        let sent = async { self.exchange(TcpStream::connect(to).await?, &to.to_string()).await };
+        tokio::time::timeout(longest, sent)
             .await
             .with_context(|| format!("no answer to {} {}", self.method, self.path))?
             .and_then(|reply| openapi::check(to, &self.method, &self.path, &reply).map(|()| reply))
             .with_context(|| format!("{} {}", self.method, self.path))
     }
 
-    async fn exchange(&self, to: SocketAddr) -> Result<Reply> {
-        let stream = TcpStream::connect(to).await?;
+    /// Sends the request over a Unix socket.
+    pub async fn send_over(&self, socket: &Path) -> Result<Reply> {
+        let sent = async { self.exchange(UnixStream::connect(socket).await?, "tollgate").await };
+        let reply = tokio::time::timeout(CALL_TIMEOUT, sent).await.context("no answer")?;
+        reply.with_context(|| format!("{} {} over {}", self.method, self.path, socket.display()))
+    }
+
+    async fn exchange(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        host: &str,
+    ) -> Result<Reply> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
-        let mut request = Request::builder().method(self.method.clone()).uri(&self.path).header("host", to.to_string());
+        let mut request = Request::builder().method(self.method.clone()).uri(&self.path).header("host", host);
         for (name, value) in &self.headers {
             request = request.header(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_bytes(value)?);
         }

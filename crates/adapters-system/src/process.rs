@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 /// The user database of the operating system. Users of a directory service are not in it.
 const PASSWD: &str = "/etc/passwd";
 
-/// The real user of this process, independent of its environment, and the host name.
+/// A user of the operating system, independent of the environment, and the host name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
     /// The user's name; `#` and the user id if the database has no name.
@@ -31,9 +31,13 @@ pub fn create_private_files() {
 }
 
 impl OsUser {
-    /// Returns the user of this process.
+    /// Returns the real user of this process.
     pub fn of_process() -> Self {
-        let uid = rustix::process::getuid().as_raw();
+        Self::of_id(rustix::process::getuid().as_raw())
+    }
+
+    /// Returns the user of an id.
+    pub fn of_id(uid: u32) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { name: name_of(uid, Path::new(PASSWD)), host }
     }

@@ -13,6 +13,7 @@ use domain::observability::ManageDestinations;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
+use domain::workspace::ChooseFilesWorkspace;
 
 use crate::http::access_log::AccessLog;
 use crate::http::recorder::Recorder;
@@ -23,6 +24,8 @@ pub struct Services {
     pub authenticate: Arc<Authenticate>,
     /// Operation 1.
     pub promote: Arc<PromoteContainerFile>,
+    /// Chooses the workspace of calls about documents and container files.
+    pub choose_files_workspace: ChooseFilesWorkspace,
     /// Reads and deletes container files.
     pub container_files: ManageContainerFiles,
     /// Reads documents.

@@ -47,6 +47,7 @@ mod metrics;
 mod migrations;
 mod moved_stores;
 mod object_store;
+mod operator;
 mod outage;
 mod outbound;
 mod overcharges;

@@ -20,7 +20,7 @@ const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
 /// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`,
-/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace.
+/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
     ("GET", "/guardrails?workspace_id={workspace}", "", READ),
@@ -52,19 +52,20 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/observability/destinations/{destination}", "", READ),
     ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
+    ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
+    // The right is checked before the file, which does not exist.
+    ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
 ];
 
 /// The other routes below the base path, whose rights do not depend on a management key's scope.
 const OTHER_ROUTES: &[&str] = &[
     "DELETE /containers/{}/files/{}",
-    "DELETE /files/{}",
     "GET /containers/{}/files",
     "GET /containers/{}/files/{}",
     "GET /containers/{}/files/{}/content",
     "GET /decisions/models",
     "GET /endpoints/zdr",
-    "GET /files",
     "GET /files/{}",
     "GET /files/{}/content",
     "GET /key",
@@ -123,6 +124,7 @@ impl Scopes {
             ("{workspace}", workspace.clone()),
             ("{generation}", generation),
             ("{version}", "1".to_owned()),
+            ("{document}", "tgfile_x".to_owned()),
         ];
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }

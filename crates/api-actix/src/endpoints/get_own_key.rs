@@ -26,6 +26,7 @@ const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 impl From<GetOwnKeyError> for ApiError {
     fn from(error: GetOwnKeyError) -> Self {
         match error {
+            GetOwnKeyError::NoKey => Self::from_kind(error.kind()).message(error.to_string()),
             // The message of every other rejected key.
             GetOwnKeyError::Deleted => domain::api_key::AuthenticateError::Invalid.into(),
             GetOwnKeyError::Store(store) => Self::store(store),

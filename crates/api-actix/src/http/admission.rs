@@ -203,7 +203,9 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn new(caller: &Principal) -> Self {
-        Self { key: caller.id(), workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
+        // The nil id is that of no key: the operator's.
+        let key = caller.id().unwrap_or_else(|| ApiKeyId::from_uuid(uuid::Uuid::nil()));
+        Self { key, workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
     }
 
     /// Returns the account of a memory share: the workspace, or the key if it has no workspace.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
 use async_trait::async_trait;
+use domain::api_key::Principal;
 use domain::audit::Actor;
 use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
@@ -136,6 +137,15 @@ impl Call<'_> {
     /// Returns the actor for the audit log: a key and its client address.
     pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
         Actor { name: format!("key:{key}"), source: self.access.client.map(|address| address.to_string()) }
+    }
+
+    /// Returns the actor for the audit log: the caller's key, or the operator.
+    pub(crate) fn actor(&self, caller: &Principal) -> Actor {
+        match caller {
+            Principal::Inference(key) => self.actor_of(key.id()),
+            Principal::Management(key) => self.actor_of(key.id()),
+            Principal::Operator(by) => by.actor().clone(),
+        }
     }
 
     /// Returns the origin of the request for its usage record.

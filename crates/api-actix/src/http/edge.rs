@@ -31,6 +31,7 @@ use super::error::{ApiError, ErrorFormat};
 use super::recorder::{Answer, InFlightRequest};
 use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Route, RouteMatch, RouteTable, path_hint};
 use crate::gateway::Gateway;
+use crate::operator::Door;
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The request id header that a vendor's client package reads.
@@ -40,6 +41,7 @@ const TYPESAFE_REQUEST_ID: HeaderName = HeaderName::from_static("x-typesafe-requ
 pub(crate) async fn serve(
     gateway: Arc<Gateway>,
     routes: RouteTable,
+    door: Door,
     request: HttpRequest,
     payload: Payload,
 ) -> HttpResponse {
@@ -53,7 +55,8 @@ pub(crate) async fn serve(
     let admitted = OnceCell::new();
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
-        let work = pin!(answer(&gateway, routes, &request, payload, &request_id, matched, (&access, &admitted)));
+        let origin = Origin { door: &door, request: &request, request_id: &request_id };
+        let work = pin!(answer(&gateway, routes, origin, payload, matched, (&access, &admitted)));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
         REQUEST_ID.scope(request_id.clone(), AssertUnwindSafe(work).catch_unwind()).await.unwrap_or_else(panicked)
     };
@@ -130,15 +133,22 @@ fn write_error(
     envelope::respond(error, request_id, route, format, names_on_request)
 }
 
+/// A request, its id, and the listener that it came through.
+struct Origin<'a> {
+    door: &'a Door,
+    request: &'a HttpRequest,
+    request_id: &'a RequestId,
+}
+
 async fn answer(
     gateway: &Gateway,
     routes: RouteTable,
-    request: &HttpRequest,
+    Origin { door, request, request_id }: Origin<'_>,
     payload: Payload,
-    request_id: &RequestId,
     matched: Option<RouteMatch<'_>>,
     (access, admitted): (&AccessFields, &OnceCell<Admitted>),
 ) -> Outcome {
+    let operator = door.operator(request)?;
     let RouteMatch { route, parameters } = matched.ok_or_else(|| {
         ApiError::unknown_path(path_hint(routes, &gateway.settings.base_path, request.method(), request.path()))
     })?;
@@ -159,15 +169,12 @@ async fn answer(
         Handler::Keyed(handler) => {
             // Runs before any part of the request is read.
             gateway.admission.check_total()?;
-            let accepted = if route.is_for_vendor_clients() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
-            let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
-            let caller = timeout(gateway.settings.request_timeout, caller).await.map_err(|_| {
-                let cause = "limits.request_timeout_ms passed while the key was looked up";
-                ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::StoreTimeout).caused_by(cause)
-            })?;
-            let caller = caller.inspect_err(|error| note_suspended(access, error))?;
-            access.api_key.set(Some(caller.id()));
+            let caller = match operator {
+                Some(operator) => operator,
+                None => authenticate_key(gateway, request, route, access).await?,
+            };
+            access.api_key.set(caller.id());
             access.workspace.set(caller.inference().ok().map(InferenceKey::workspace_id));
             let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
@@ -182,8 +189,7 @@ async fn answer(
                     KeyedHandler::Memory(handle) => handle(&call),
                     KeyedHandler::AnyKey(handle) => handle(&call, &caller, payload).await,
                     KeyedHandler::Management(handle) => {
-                        let key = caller.management()?;
-                        let by = key.authority(call.actor_of(key.id()));
+                        let by = caller.authority(|key| call.actor_of(key))?;
                         handle(&call, &by, payload).await
                     }
                 }
@@ -192,6 +198,22 @@ async fn answer(
             outcome.map_err(|error| error.user_id(workspace_owner(&caller)))
         }
     }
+}
+
+/// Authenticates the key of a request.
+async fn authenticate_key(
+    gateway: &Gateway,
+    request: &HttpRequest,
+    route: &Route,
+    access: &AccessFields,
+) -> Result<Principal, ApiError> {
+    let accepted = if route.is_for_vendor_clients() { Credentials::AnyHeader } else { Credentials::Bearer };
+    let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
+    let caller = timeout(gateway.settings.request_timeout, caller).await.map_err(|_| {
+        let cause = "limits.request_timeout_ms passed while the key was looked up";
+        ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::StoreTimeout).caused_by(cause)
+    })?;
+    Ok(caller.inspect_err(|error| note_suspended(access, error))?)
 }
 
 /// Notes the caller whose workspace is suspended.
@@ -213,7 +235,7 @@ fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, erro
     let Some(method) = change_method(call.request.method()) else { return };
     if status.is_client_error() && route.is_audited() {
         let route = format!("{method} {}", route.pattern);
-        denied_changes.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
+        denied_changes.record(DeniedChange { actor: call.actor(caller), route, status: status.as_u16() });
     }
 }
 

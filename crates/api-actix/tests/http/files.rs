@@ -175,12 +175,19 @@ async fn workspace_id_selects_no_other_workspace() {
 }
 
 #[tokio::test]
-async fn files_need_an_inference_key() {
+async fn management_keys_read_and_delete_records_but_read_no_content() {
     let (gateway, documents) = with_documents(1).await;
-    for path in ["/files".to_owned(), format!("/files/{}", documents[0])] {
-        gateway.get(Caller::Management, &path, &[]).await.expect_error(403);
+    let named = format!("?workspace_id={}", workspace(1));
+    let file = format!("/files/{}", documents[0]);
+    let listed = gateway.get(Caller::Management, &format!("/files{named}"), &[]).await;
+    assert_eq!(ids(&listed.json()), documents);
+    assert_eq!(gateway.get(Caller::Management, &format!("{file}{named}"), &[]).await.status, 200);
+    let elsewhere = format!("{file}?workspace_id={}", workspace(2));
+    gateway.get(Caller::Management, &elsewhere, &[]).await.expect_error(404);
+    gateway.get(Caller::Management, &format!("{file}/content{named}"), &[]).await.expect_error(403);
+    for path in ["/files".to_owned(), file.clone()] {
         gateway.get(Caller::Unknown, &path, &[]).await.expect_error(401);
     }
-    gateway.delete(Caller::Management, &format!("/files/{}", documents[0]), &[]).await.expect_error(403);
-    assert_eq!(ids(&gateway.list("").await), documents);
+    assert_eq!(gateway.delete(Caller::Management, &format!("{file}{named}"), &[]).await.status, 200);
+    assert!(ids(&gateway.list("").await).is_empty());
 }

@@ -42,7 +42,7 @@ use domain::testing::{
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
 use domain::usage::{RejectionRecorder, UsageRepository};
-use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
 
@@ -240,6 +240,7 @@ impl Setup {
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
+            choose_files_workspace: ChooseFilesWorkspace::new(self.store.workspaces()),
             container_files: ManageContainerFiles::new(Arc::clone(&blobs)),
             read_documents: ReadDocuments::new(self.store.documents(), Arc::clone(&blobs)),
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),

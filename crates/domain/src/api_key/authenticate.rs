@@ -65,6 +65,7 @@ impl Authenticate {
 mod tests {
     use super::*;
     use crate::api_key::{KeyGrant, MockKeyGrants};
+    use crate::audit::Actor;
     use crate::authority::{ManagementAccess, ManagementScope};
     use crate::error::{ErrorKind, StoreError};
     use crate::ids::{ApiKeyId, WorkspaceId};
@@ -119,7 +120,8 @@ mod tests {
         let principal = authenticate(Ok(Some(grant(|_| {})))).await.unwrap();
         let key = principal.inference().unwrap();
         assert_eq!((key.owner_id(), key.id(), key.hash()), (Some("acme"), grant(|_| {}).id, secret().hash()));
-        assert_eq!(principal.management().unwrap_err().to_string(), "Only management keys can perform this operation");
+        let denied = principal.authority(|_| Actor::system()).unwrap_err();
+        assert_eq!(denied.to_string(), "Only management keys can perform this operation");
     }
 
     #[tokio::test]
@@ -129,7 +131,7 @@ mod tests {
         let scope = narrowed.unwrap();
         let granted = grant(|g| g.scope = GrantScope::Management(scope.clone()));
         let principal = authenticate(Ok(Some(granted))).await.unwrap();
-        assert_eq!(principal.management().unwrap().scope(), &scope);
+        assert_eq!(principal.authority(|_| Actor::system()).unwrap().scope(), &scope);
         assert_eq!(principal.inference().unwrap_err().to_string(), "Management keys cannot perform this operation");
     }
 

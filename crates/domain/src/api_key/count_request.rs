@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Principal;
-use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateSubject};
+use crate::ids::ApiKeyId;
+use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateLimits, RateSubject};
 
 /// Counts requests against the rate limits of their callers.
 pub struct CountRequest {
@@ -36,6 +37,11 @@ impl RateSubject {
                 workspace: Some((key.workspace_id(), key.workspace_rates().or(defaults.workspace))),
             },
             Principal::Management(key) => Self { api_key: key.id(), key: defaults.key, workspace: None },
+            // The nil id is that of no key.
+            Principal::Operator(_) => {
+                let nil = ApiKeyId::from_uuid(uuid::Uuid::nil());
+                Self { api_key: nil, key: RateLimits::default(), workspace: None }
+            }
         }
     }
 }
@@ -45,7 +51,7 @@ mod tests {
     use super::super::{InferenceKey, ManagementKey};
     use super::*;
     use crate::ids::WorkspaceId;
-    use crate::rate::{MockRateLimiter, RateLimits};
+    use crate::rate::MockRateLimiter;
     use crate::testing::{FixedRateLimiter, SequentialIds};
 
     #[tokio::test]

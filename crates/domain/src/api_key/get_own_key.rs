@@ -61,6 +61,9 @@ named_enum! {
 /// An error of reading the caller's own key.
 #[derive(Debug, thiserror::Error)]
 pub enum GetOwnKeyError {
+    /// The caller is the operator.
+    #[error("the operator has no key")]
+    NoKey,
     /// The key was deleted after it was authenticated.
     #[error("the key was deleted")]
     Deleted,
@@ -73,6 +76,7 @@ impl GetOwnKeyError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::NoKey => ErrorKind::NotFound,
             Self::Deleted => ErrorKind::Unauthenticated,
             Self::Store(error) => error.kind(),
         }
@@ -99,7 +103,8 @@ impl GetOwnKey {
     /// Reads the key of the caller.
     pub async fn execute(&self, caller: &Principal) -> Result<OwnKey, GetOwnKeyError> {
         let limits = self.limits(caller).await?;
-        let key = self.keys.find(&caller.id().into()).await?.ok_or(GetOwnKeyError::Deleted)?;
+        let id = caller.id().ok_or(GetOwnKeyError::NoKey)?;
+        let key = self.keys.find(&id.into()).await?.ok_or(GetOwnKeyError::Deleted)?;
         let spend = self.ledger.key_spend(&[key.id]).await?.into_iter().next().unwrap_or_default();
         let newest = self.usage.list(&UsageFilter::for_key(key.id), 1).await?;
         Ok(OwnKey { last_used_at: newest.first().map(|record| record.created_at), key, spend, limits })

@@ -1,6 +1,7 @@
 //! API keys: authentication and authorisation of callers.
 
 mod authenticate;
+mod content_access;
 mod count_request;
 mod create_api_key;
 mod errors;
@@ -12,6 +13,7 @@ mod reference;
 mod rotate_api_key;
 
 pub use authenticate::*;
+pub use content_access::*;
 pub use count_request::*;
 pub use create_api_key::*;
 pub use errors::*;

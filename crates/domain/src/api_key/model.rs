@@ -300,30 +300,35 @@ pub enum Principal {
     Inference(InferenceKey),
     /// With a management key.
     Management(ManagementKey),
+    /// Without a key: the operator, whom the operating system authenticates.
+    Operator(Authority),
 }
 
 impl Principal {
-    /// Returns the id of the key.
-    pub fn id(&self) -> ApiKeyId {
+    /// Returns the id of the key; `None` for the operator.
+    pub fn id(&self) -> Option<ApiKeyId> {
         match self {
-            Self::Inference(key) => key.id,
-            Self::Management(key) => key.id,
+            Self::Inference(key) => Some(key.id),
+            Self::Management(key) => Some(key.id),
+            Self::Operator(_) => None,
         }
     }
 
-    /// Returns the management key, or an error for an inference key.
-    pub fn management(&self) -> Result<&ManagementKey, super::WrongKeyKind> {
+    /// Returns the authority over management operations, or an error for an inference key. `actor` names a management
+    /// key in the audit log.
+    pub fn authority(&self, actor: impl FnOnce(ApiKeyId) -> Actor) -> Result<Authority, super::WrongKeyKind> {
         match self {
-            Self::Management(key) => Ok(key),
+            Self::Management(key) => Ok(key.authority(actor(key.id))),
+            Self::Operator(by) => Ok(by.clone()),
             Self::Inference(_) => Err(super::WrongKeyKind::ManagementNeeded),
         }
     }
 
-    /// Returns the inference key, or an error for a management key.
+    /// Returns the inference key, or an error for another caller.
     pub fn inference(&self) -> Result<&InferenceKey, super::WrongKeyKind> {
         match self {
             Self::Inference(key) => Ok(key),
-            Self::Management(_) => Err(super::WrongKeyKind::InferenceNeeded),
+            Self::Management(_) | Self::Operator(_) => Err(super::WrongKeyKind::InferenceNeeded),
         }
     }
 }

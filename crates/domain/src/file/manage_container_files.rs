@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 
 use super::InvalidPosition;
-use crate::api_key::InferenceKey;
+use crate::api_key::ContentAccess;
 use crate::container::{BlobKey, BlobMeta, BlobStore, ContainerId, ContainerPath, OpenBlob};
 use crate::error::StoreError;
 
@@ -82,12 +82,12 @@ impl ManageContainerFiles {
     /// The store failed.
     pub async fn list(
         &self,
-        caller: &InferenceKey,
+        access: ContentAccess,
         container: &ContainerId,
         after: Option<&FilePosition>,
         limit: usize,
     ) -> Result<ContainerFileList, StoreError> {
-        let prefix = BlobKey::container_prefix(caller.workspace_id(), container);
+        let prefix = BlobKey::container_prefix(access.workspace_id(), container);
         let mut position = after.map(|FilePosition(path)| BlobKey::from_listing(format!("{prefix}{path}")));
         let (mut files, mut scanned): (Vec<ContainerFile>, usize) = (Vec::new(), 0);
         loop {
@@ -116,11 +116,11 @@ impl ManageContainerFiles {
     /// The store failed.
     pub async fn get(
         &self,
-        caller: &InferenceKey,
+        access: ContentAccess,
         container: &ContainerId,
         path: &ContainerPath,
     ) -> Result<Option<ContainerFile>, StoreError> {
-        let key = BlobKey::container_file(caller.workspace_id(), container, path);
+        let key = BlobKey::container_file(access.workspace_id(), container, path);
         Ok(self.blobs.stat(&key).await?.filter(|object| object.links == 1).map(|object| ContainerFile {
             path: path.clone(),
             size_bytes: object.size_bytes,
@@ -135,11 +135,11 @@ impl ManageContainerFiles {
     /// The store failed.
     pub async fn open(
         &self,
-        caller: &InferenceKey,
+        access: ContentAccess,
         container: &ContainerId,
         path: &ContainerPath,
     ) -> Result<Option<OpenBlob>, StoreError> {
-        let key = BlobKey::container_file(caller.workspace_id(), container, path);
+        let key = BlobKey::container_file(access.workspace_id(), container, path);
         // Links are counted on the opened file, because the path may lead to another one by now.
         Ok(self.blobs.read(&key, None).await?.filter(|open| open.links == 1))
     }
@@ -150,14 +150,14 @@ impl ManageContainerFiles {
     /// The store failed.
     pub async fn delete(
         &self,
-        caller: &InferenceKey,
+        access: ContentAccess,
         container: &ContainerId,
         path: &ContainerPath,
     ) -> Result<bool, StoreError> {
-        if self.get(caller, container, path).await?.is_none() {
+        if self.get(access, container, path).await?.is_none() {
             return Ok(false);
         }
-        self.blobs.delete(&BlobKey::container_file(caller.workspace_id(), container, path)).await?;
+        self.blobs.delete(&BlobKey::container_file(access.workspace_id(), container, path)).await?;
         Ok(true)
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::{Document, DocumentRepository, InvalidCursor};
-use crate::api_key::InferenceKey;
+use crate::api_key::ContentAccess;
 use crate::container::{BlobKey, BlobStore, ByteSource, VerifiedSource};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
@@ -97,13 +97,13 @@ impl ReadDocuments {
     /// A store failed, or the bytes are missing or have another size.
     pub async fn open(
         &self,
-        caller: &InferenceKey,
+        access: ContentAccess,
         document: &Document,
         range: Option<Range<u64>>,
     ) -> Result<Option<Box<dyn ByteSource>>, StoreError> {
         let Document { id, size_bytes, sha256, .. } = document;
-        // The content belongs to the key's workspace, wherever the record was read.
-        let workspace_id = caller.workspace_id();
+        // The content belongs to the caller's workspace, wherever the record was read.
+        let workspace_id = access.workspace_id();
         let is_whole = range.as_ref().is_none_or(|range| *range == (0..*size_bytes));
         let Some(blob) = self.blobs.read(&BlobKey::document(workspace_id, id), range).await? else {
             return match self.documents.find(workspace_id, id).await? {
@@ -130,8 +130,9 @@ mod tests {
     use crate::file::MockDocumentRepository;
     use crate::testing::MemoryByteSource;
 
-    fn caller() -> InferenceKey {
-        InferenceKey::for_tests(crate::ids::ApiKeyId::from_uuid(uuid::Uuid::nil()), workspace(1))
+    fn access() -> ContentAccess {
+        let id = crate::ids::ApiKeyId::from_uuid(uuid::Uuid::nil());
+        ContentAccess::of_key(&crate::api_key::InferenceKey::for_tests(id, workspace(1)))
     }
 
     fn reader(documents: MockDocumentRepository, blobs: MockBlobStore) -> ReadDocuments {
@@ -214,13 +215,13 @@ mod tests {
         is_deleted: bool,
     ) -> Result<Option<Box<dyn ByteSource>>, StoreError> {
         let (mut documents, mut blobs) = (MockDocumentRepository::new(), MockBlobStore::new());
-        let (owner, expected) = (caller().workspace_id(), range.clone());
+        let (owner, expected) = (access().workspace_id(), range.clone());
         blobs
             .expect_read()
             .withf(move |key, range| *key == BlobKey::document(owner, &document(1).id) && *range == expected)
             .return_once(|_, _| Ok(found));
         documents.expect_find().returning(move |_, _| Ok((!is_deleted).then(abc)));
-        reader(documents, blobs).open(&caller(), &abc(), range).await
+        reader(documents, blobs).open(access(), &abc(), range).await
     }
 
     #[tokio::test]

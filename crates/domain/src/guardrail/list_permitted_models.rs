@@ -47,7 +47,7 @@ impl ListPermittedModels {
     ) -> Result<PermittedModels, StoreError> {
         let policy = match caller {
             Principal::Inference(key) => self.policies.find(key).await?,
-            Principal::Management(_) => None,
+            Principal::Management(_) | Principal::Operator(_) => None,
         };
         let permits = |snapshot: &CatalogueSnapshot, model: &Model| {
             policy.as_ref().is_none_or(|policy| policy.permits_model(model, self.endpoints.for_model(model), snapshot))

@@ -1,6 +1,7 @@
 //! Workspaces: the tenants.
 
 mod changes;
+mod choose_files_workspace;
 mod choose_workspace;
 mod create_workspace;
 mod errors;
@@ -9,6 +10,7 @@ mod model;
 mod ports;
 
 pub use changes::*;
+pub use choose_files_workspace::*;
 pub use choose_workspace::*;
 pub use create_workspace::*;
 pub use errors::*;

@@ -73,6 +73,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
         server.address = %address,
         server.base_url = %format!("http://{address}{base_path}"),
         server.docs = %format!("http://{address}/docs"),
+        server.socket = instance.socket().map(|socket| tracing::field::display(socket.display())),
         providers = context.config.providers.len(),
         sandbox.enabled = context.config.sandbox.enabled,
         sandbox.errors = context.config.sandbox.errors,

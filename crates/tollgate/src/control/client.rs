@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::{ControlFolder, ControlRequest, ServerStatus};
+use super::{ControlRequest, ServerStatus};
+use crate::wiring::SocketFolder;
 
 /// The maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
@@ -19,7 +20,7 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks the running servers of a database.
 #[derive(Debug, Clone)]
-pub struct ControlClient(ControlFolder);
+pub struct ControlClient(SocketFolder);
 
 /// A server that is running, and its status or the reason why it is unknown.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct RunningServer {
 impl ControlClient {
     /// Creates a client of the servers of a database file.
     pub fn new(database: &Path) -> Self {
-        Self(ControlFolder::of(database))
+        Self(SocketFolder::of_control(database))
     }
 
     /// Returns every running server, by the order of their starts. A server without a control socket is not found.
@@ -124,7 +125,7 @@ mod tests {
     async fn servers_are_asked_until_they_stop() {
         let root = tempfile::tempdir().unwrap();
         let database = root.path().join("t.db");
-        let folder = ControlFolder::of(&database);
+        let folder = SocketFolder::of_control(&database);
         let (tasks, cancelled) = (TaskTracker::new(), CancellationToken::new());
         for (id, answer) in [("a", STATUS), ("b", r#"{"error":"no"}"#), ("c", "{}")] {
             let listener = ControlListener::bind(&folder, id).await.unwrap();
@@ -150,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn malformed_request_is_answered_with_an_error() {
         let root = tempfile::tempdir().unwrap();
-        let folder = ControlFolder::of(&root.path().join("t.db"));
+        let folder = SocketFolder::of_control(&root.path().join("t.db"));
         let (tasks, cancelled) = (TaskTracker::new(), CancellationToken::new());
         let listener = ControlListener::bind(&folder, "a").await.unwrap();
         tasks.spawn(listener.run(Arc::new(Fixed(STATUS)), tasks.clone(), cancelled.clone()));

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::ControlFolder;
+use crate::wiring::SocketFolder;
 
 /// The maximum size of a request, in bytes.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
@@ -66,7 +66,7 @@ impl ControlListener {
     ///
     /// # Errors
     /// The folder or the socket cannot be created.
-    pub async fn bind(folder: &ControlFolder, id: &str) -> io::Result<Self> {
+    pub async fn bind(folder: &SocketFolder, id: &str) -> io::Result<Self> {
         let (listener, path) = folder.bind(id).await?;
         Ok(Self { listener, path, limits: Limits::default() })
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     struct Fixture {
-        folder: ControlFolder,
+        folder: SocketFolder,
         handler: Arc<Hanging>,
         tasks: TaskTracker,
         cancelled: CancellationToken,
@@ -267,7 +267,7 @@ mod tests {
     impl Fixture {
         async fn start(test_timeout: Duration) -> Self {
             let root = tempfile::tempdir().unwrap();
-            let folder = ControlFolder::of(&root.path().join("t.db"));
+            let folder = SocketFolder::of_control(&root.path().join("t.db"));
             let mut listener = ControlListener::bind(&folder, "a").await.unwrap();
             listener.limits.test_timeout = test_timeout;
             let (handler, tasks, cancelled) =

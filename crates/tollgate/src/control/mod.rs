@@ -4,13 +4,11 @@
 //! one line with a request in JSON, and the server answers with one JSON document. The socket carries no secret.
 
 mod client;
-mod folder;
 mod handler;
 mod listener;
 mod status;
 
 pub use client::{ControlClient, RunningServer};
-pub use folder::ControlFolder;
 pub use handler::{ServerIdentity, StatusHandler, StatusParts, test_endpoint};
 pub use listener::{ControlHandler, ControlListener, ControlRequest, ProviderTestReport};
 pub use status::{EndpointHealth, JournalStatus, LastError, ServerState, ServerStatus, StoreStatus};

@@ -1,6 +1,7 @@
 //! An instance: stores, use cases, background tasks, the control socket and a server that is bound to its port.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use http_server::Connections;
 
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
-use super::{Background, ProcessMetrics, Reloader, ServerLock, Stores};
+use super::{Background, ProcessMetrics, Reloader, ServerLock, SocketFile, SocketFolder, Stores};
 use crate::config::{Config, Environment, StorageConfig};
-use crate::control::{ControlFolder, ControlListener, ServerIdentity, StatusHandler, StatusParts};
+use crate::control::{ControlListener, ServerIdentity, StatusHandler, StatusParts};
 
 /// The longest time in which a client may send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -27,6 +28,7 @@ pub struct Instance {
     metrics: Option<MetricsServer>,
     background: Background,
     stores: Stores,
+    socket: Option<SocketFile>,
     _lock: Option<ServerLock>,
 }
 
@@ -42,11 +44,12 @@ impl Instance {
         let ServingParts { services, reloader, status } =
             FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
-        let application = Application::bind(services, settings, background.tasks.clone())
+        let mut application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
         measures.watch_connections(&application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
+        let socket = listen_for_operator(config, &stores, &mut application).await;
         let identity = identity(config, &stores, application.local_addr());
         listen(config, identity, status, application.connections(), &background).await;
         let mut lock = None;
@@ -54,12 +57,17 @@ impl Instance {
             lock = take_server_lock(&config.storage).await;
             background.sweep(&stores);
         }
-        Ok((Self { application, metrics, background, stores, _lock: lock }, reloader))
+        Ok((Self { application, metrics, background, stores, socket, _lock: lock }, reloader))
     }
 
     /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.application.local_addr()
+    }
+
+    /// Returns the path of the operator's socket.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_ref().map(SocketFile::path)
     }
 
     /// Serves until `ask` returns. Then drains for the configured period, closes the listener and finishes the requests
@@ -160,6 +168,24 @@ fn identity(config: &Config, stores: &Stores, address: SocketAddr) -> ServerIden
     }
 }
 
+/// Listens on the operator's socket. A failure does not stop the server: only commands miss it.
+async fn listen_for_operator(config: &Config, stores: &Stores, application: &mut Application) -> Option<SocketFile> {
+    let folder = SocketFolder::of(&config.storage.file);
+    let bound = SocketFile::bind(&folder, &stores.ids.process_id().to_string()).await;
+    let listening = bound.and_then(|(file, socket)| application.listen_for_operator(socket).map(|()| file));
+    match listening {
+        Ok(file) => return Some(file),
+        // The folder of a read-only database may be read-only, too.
+        Err(error) if config.storage.read_only => tracing::debug!(%error, "no operator's socket"),
+        Err(error) => tracing::warn!(
+            folder = %folder.path().display(),
+            %error,
+            "no operator's socket: commands cannot reach this server"
+        ),
+    }
+    None
+}
+
 /// Listens on the control socket in the background. A failure does not stop the server: only commands miss it.
 async fn listen(
     config: &Config,
@@ -168,7 +194,7 @@ async fn listen(
     connections: Connections,
     background: &Background,
 ) {
-    let folder = ControlFolder::of(&config.storage.file);
+    let folder = SocketFolder::of_control(&config.storage.file);
     match ControlListener::bind(&folder, &identity.id).await {
         Ok(listener) => {
             let handler = Arc::new(StatusHandler::new(identity, parts, connections));

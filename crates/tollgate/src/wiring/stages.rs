@@ -26,6 +26,7 @@ use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
 use domain::usage::RejectionRecorder;
+use domain::workspace::ChooseFilesWorkspace;
 
 use super::configuration_checks::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
@@ -246,6 +247,7 @@ impl JournaledProcess<'_> {
             rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),
+            choose_files_workspace: ChooseFilesWorkspace::new(Arc::clone(&stores.workspaces)),
             container_files: ManageContainerFiles::new(Arc::clone(&stores.blobs) as _),
             read_documents: ReadDocuments::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),

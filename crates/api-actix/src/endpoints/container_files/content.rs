@@ -4,7 +4,7 @@ use actix_web::http::Method as HttpMethod;
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use super::{container_parameter, file, file_parameter};
+use super::{access, container_parameter, file, file_parameter, workspace_parameter};
 use crate::endpoints::prelude::*;
 use crate::http::download::{self, OCTET_STREAM};
 
@@ -25,19 +25,20 @@ fn describe() -> Operation {
         )
         .parameter(container_parameter())
         .parameter(file_parameter())
+        .parameter(workspace_parameter())
         .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
         .add_errors(&[400, 404])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
+    let access = access(call, caller, &[]).await?;
     let (container, path) = file(call)?;
     let files = &call.gateway.services.container_files;
     let found = if call.request.method() == HttpMethod::HEAD {
-        let found = files.get(key, &container, &path).await.map_err(ApiError::store)?;
+        let found = files.get(access, &container, &path).await.map_err(ApiError::store)?;
         found.map(|file| (file.size_bytes, None))
     } else {
-        let found = files.open(key, &container, &path).await.map_err(ApiError::store)?;
+        let found = files.open(access, &container, &path).await.map_err(ApiError::store)?;
         found.map(|open| (open.size_bytes, Some(open.source)))
     };
     let (bytes, source) = found.ok_or_else(ApiError::not_found)?;

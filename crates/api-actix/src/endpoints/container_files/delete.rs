@@ -1,6 +1,6 @@
 //! Deletes container files.
 
-use super::{container_parameter, file, file_parameter};
+use super::{access, container_parameter, file, file_parameter, workspace_parameter};
 use crate::endpoints::prelude::*;
 
 /// `DELETE …/files/{file_id}`: deletes a container file.
@@ -17,13 +17,14 @@ fn describe() -> Operation {
         .description("Documents that were promoted from the file stay.")
         .parameter(container_parameter())
         .parameter(file_parameter())
+        .parameter(workspace_parameter())
         .answer(BodySchema::of::<ContainerFileDeleted>(), "The file is deleted", &[400, 404])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
+    let access = access(call, caller, &[]).await?;
     let (container, path) = file(call)?;
-    let deleted = call.gateway.services.container_files.delete(key, &container, &path).await;
+    let deleted = call.gateway.services.container_files.delete(access, &container, &path).await;
     if !deleted.map_err(ApiError::store)? {
         return Err(ApiError::not_found());
     }

@@ -6,9 +6,11 @@ pub(crate) mod read;
 
 use std::borrow::Cow;
 
+use domain::api_key::{ContentAccess, Principal};
 use domain::container::{ContainerId, ContainerPath};
 use utoipa::openapi::path::Parameter;
 
+use super::files::workspace_parameter;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::operation::{FILE_ID, example_path};
@@ -38,15 +40,26 @@ fn container(call: &Call<'_>) -> Result<ContainerId, ApiError> {
     container_id(call)?.parse().map_err(invalid)
 }
 
-/// Parses the container and the file of the path, and checks that there is no query.
+/// Parses the container and the file of the path.
 ///
 /// # Errors
-/// 400 for malformed ids and for a query.
+/// 400 for malformed ids.
 fn file(call: &Call<'_>) -> Result<(ContainerId, ContainerPath), ApiError> {
     let container = container(call)?;
     let path = ContainerPath::from_file_id(&file_id(call)?).map_err(invalid)?;
-    parameters::check_names(call.request.query_string(), &[])?;
     Ok((container, path))
+}
+
+/// Returns the access to the files of the workspace. Checks that the query has no parameters but `workspace_id` and
+/// `further`.
+///
+/// # Errors
+/// 400 for the query, 403 for a management key and for another workspace than that of an inference key.
+async fn access(call: &Call<'_>, caller: &Principal, further: &[&str]) -> Result<ContentAccess, ApiError> {
+    let query = call.request.query_string();
+    parameters::check_names(query, &[&["workspace_id"], further].concat())?;
+    let named = parameters::workspace(query)?;
+    Ok(call.gateway.services.choose_files_workspace.of_content(caller, named).await?)
 }
 
 fn invalid(error: impl std::fmt::Display) -> ApiError {

@@ -4,7 +4,7 @@ use domain::container::ContainerId;
 use domain::file::{ContainerFile, FilePosition};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{container, container_parameter, file, file_parameter, invalid};
+use super::{access, container, container_parameter, file, file_parameter, invalid, workspace_parameter};
 use crate::endpoints::prelude::*;
 use crate::http::operation;
 
@@ -28,22 +28,22 @@ fn describe_list() -> Operation {
     Operation::new("listContainerFiles", "List the files of a container")
         .description("In bytewise order of their paths. An unknown container is an empty page.")
         .parameter(container_parameter())
+        .parameter(workspace_parameter())
         .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
         .parameter(operation::query("after", "The `last_id` of the page before.", after))
-        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400])
+        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400, 404])
 }
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
+    let access = access(call, caller, &["limit", "after"]).await?;
     let container = container(call)?;
     let query = call.request.query_string();
-    parameters::check_names(query, &["limit", "after"])?;
     let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
     }
     let after = parameters::value(query, "after")?.map(|id| FilePosition::from_id(&id).map_err(invalid)).transpose()?;
-    let list = call.gateway.services.container_files.list(key, &container, after.as_ref(), limit).await;
+    let list = call.gateway.services.container_files.list(access, &container, after.as_ref(), limit).await;
     let list = list.map_err(ApiError::store)?;
     let data: Vec<ContainerFileView> = list.files.iter().map(|file| ContainerFileView::new(&container, file)).collect();
     Ok(HttpResponse::Ok().json(ContainerFileListView {
@@ -68,13 +68,14 @@ fn describe_get() -> Operation {
     Operation::new("getContainerFile", "Get the record of a container file")
         .parameter(container_parameter())
         .parameter(file_parameter())
+        .parameter(workspace_parameter())
         .answer(BodySchema::of::<ContainerFileView>(), "The file", &[400, 404])
 }
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
+    let access = access(call, caller, &[]).await?;
     let (container, path) = file(call)?;
-    let found = call.gateway.services.container_files.get(key, &container, &path).await;
+    let found = call.gateway.services.container_files.get(access, &container, &path).await;
     let found = found.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;
     Ok(HttpResponse::Ok().json(ContainerFileView::new(&container, &found)))
 }

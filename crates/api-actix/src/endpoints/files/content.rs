@@ -5,7 +5,7 @@ use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderValue};
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use super::{find, id_parameter, workspace, workspace_parameter};
+use super::{find, id_parameter, named_workspace, workspace_parameter};
 use crate::endpoints::prelude::*;
 use crate::http::download::{self, OCTET_STREAM, Selection};
 use crate::http::operation::header;
@@ -36,9 +36,8 @@ fn describe() -> Operation {
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
-    let workspace_id = workspace(call, key, &[])?;
-    let document = find(call, workspace_id).await?;
+    let access = call.gateway.services.choose_files_workspace.of_content(caller, named_workspace(call, &[])?).await?;
+    let document = find(call, access.workspace_id()).await?;
     let (headers, size) = (call.request.headers(), document.size_bytes);
     let etag = HeaderValue::try_from(format!("\"{}\"", document.sha256));
     let etag = etag.map_err(|error| ApiError::from_kind(domain::error::ErrorKind::Internal).caused_by(error))?;
@@ -56,7 +55,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let source = if is_head {
         None
     } else {
-        let opened = call.gateway.services.read_documents.open(key, &document, range.clone()).await;
+        let opened = call.gateway.services.read_documents.open(access, &document, range.clone()).await;
         Some(opened.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?)
     };
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };

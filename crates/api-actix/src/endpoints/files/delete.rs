@@ -1,5 +1,6 @@
 //! Deletes documents.
 
+use domain::authority::Right;
 use domain::ids::DocumentId;
 
 use super::shapes::{Shape, deleted_schema};
@@ -24,10 +25,9 @@ fn describe() -> Operation {
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
-    let workspace_id = workspace(call, key, &[])?;
+    let workspace_id = workspace(call, caller, Right::Write, &[]).await?;
     let id: DocumentId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
-    let deleted = call.gateway.services.delete_document.execute(workspace_id, &id, &call.actor_of(key.id())).await;
+    let deleted = call.gateway.services.delete_document.execute(workspace_id, &id, &call.actor(caller)).await;
     let deleted = deleted.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;
     Ok(Shape::of(call).deleted(&deleted))
 }

@@ -5,9 +5,10 @@ pub(crate) mod delete;
 pub(crate) mod read;
 pub(crate) mod shapes;
 
-use domain::api_key::InferenceKey;
+use domain::authority::Right;
 use domain::file::Document;
 use domain::ids::WorkspaceId;
+use domain::workspace::{ChooseFilesWorkspaceError, ChooseWorkspaceError};
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -24,17 +25,24 @@ const COMMON_PARAMETERS: [&str; 3] = ["workspace_id", "provider", "beta"];
 ///
 /// # Errors
 /// 400 for a parameter that is not supported, 403 for another workspace than the key's.
-fn workspace(call: &Call<'_>, key: &InferenceKey, further: &[&str]) -> Result<WorkspaceId, ApiError> {
+async fn workspace(
+    call: &Call<'_>,
+    caller: &Principal,
+    right: Right,
+    further: &[&str],
+) -> Result<WorkspaceId, ApiError> {
+    let named = named_workspace(call, further)?;
+    Ok(call.gateway.services.choose_files_workspace.of_records(caller, right, named).await?)
+}
+
+/// Checks the query of a call and returns its `workspace_id`.
+fn named_workspace(call: &Call<'_>, further: &[&str]) -> Result<Option<WorkspaceId>, ApiError> {
     let query = call.request.query_string();
     parameters::check_names(query, &[&COMMON_PARAMETERS, further].concat())?;
     if parameters::value(query, "provider")?.is_some() {
         return Err(ApiError::invalid("provider is not supported: the gateway keeps files itself"));
     }
-    match parameters::workspace(query)? {
-        Some(other) if other != key.workspace_id() => Err(ApiError::from_kind(domain::error::ErrorKind::Forbidden)
-            .message("workspace_id is not the workspace of this key")),
-        _ => Ok(key.workspace_id()),
-    }
+    parameters::workspace(query)
 }
 
 /// Returns the document that the path names.
@@ -50,7 +58,18 @@ fn id_parameter() -> Parameter {
     operation::example_path("id", "The file's id", DOCUMENT_ID)
 }
 
-fn workspace_parameter() -> Parameter {
+pub(super) fn workspace_parameter() -> Parameter {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    operation::query("workspace_id", "The workspace of the key. Any other one is 403.", id)
+    operation::query("workspace_id", "The workspace. An inference key has its own; any other one is 403.", id)
+}
+
+impl From<ChooseFilesWorkspaceError> for ApiError {
+    fn from(error: ChooseFilesWorkspaceError) -> Self {
+        match error {
+            ChooseFilesWorkspaceError::WrongKeyKind(error) => error.into(),
+            ChooseFilesWorkspaceError::Restricted(error) => error.into(),
+            ChooseFilesWorkspaceError::Workspace(ChooseWorkspaceError::Store(error)) => Self::store(error),
+            other => Self::from_kind(other.kind()).message(other.to_string()),
+        }
+    }
 }

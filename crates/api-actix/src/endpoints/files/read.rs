@@ -1,5 +1,6 @@
 //! Reads documents.
 
+use domain::authority::Right;
 use domain::file::ReadDocuments;
 use domain::ids::{DocumentId, WorkspaceId};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -39,12 +40,12 @@ fn describe_list() -> Operation {
         .parameter(operation::query("after_id", "The same as `after`.", text()))
         .parameter(operation::query("order", "The order of the list.", text().enum_values(Some(["asc"]))))
         .parameter(workspace_parameter())
-        .answer(list_schema(), "The files", &[400])
+        .answer(list_schema(), "The files", &[400, 404])
 }
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let key = caller.inference()?;
-    let workspace_id = workspace(call, key, &[&POSITIONS[..], &["limit", "order", "before_id"]].concat())?;
+    let further = [&POSITIONS[..], &["limit", "order", "before_id"]].concat();
+    let workspace_id = workspace(call, caller, Right::Read, &further).await?;
     let query = call.request.query_string();
     let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -94,7 +95,7 @@ fn describe_get() -> Operation {
 }
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let workspace_id = workspace(call, caller.inference()?, &[])?;
+    let workspace_id = workspace(call, caller, Right::Read, &[]).await?;
     Ok(Shape::of(call).file(&find(call, workspace_id).await?))
 }
 

@@ -80,6 +80,7 @@ impl GetGeneration {
         let may_read = |record: &UsageRecord| match caller {
             Principal::Inference(key) => record.workspace_id == key.workspace_id(),
             Principal::Management(key) => key.scope().contains(record.workspace_id),
+            Principal::Operator(by) => by.sees(record.workspace_id),
         };
         let record = found.filter(may_read).ok_or(GetGenerationError::NotFound)?;
         let named = |slug: &str| record.provider.split(',').any(|own| own == slug) || was_tried(&record, slug);

@@ -1,11 +1,12 @@
 use super::*;
+use crate::api_key::InferenceKey;
 use crate::container::MockBlobStore;
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::testing::{MemoryBlobStore, MemoryByteSource};
 
-fn caller(workspace: u128) -> InferenceKey {
+fn access(workspace: u128) -> ContentAccess {
     let workspace = WorkspaceId::from_uuid(uuid::Uuid::from_u128(workspace));
-    InferenceKey::for_tests(ApiKeyId::from_uuid(uuid::Uuid::nil()), workspace)
+    ContentAccess::of_key(&InferenceKey::for_tests(ApiKeyId::from_uuid(uuid::Uuid::nil()), workspace))
 }
 
 fn container() -> ContainerId {
@@ -13,7 +14,7 @@ fn container() -> ContainerId {
 }
 
 fn key(path: &str) -> BlobKey {
-    BlobKey::from_listing(format!("{}{path}", BlobKey::container_prefix(caller(1).workspace_id(), &container())))
+    BlobKey::from_listing(format!("{}{path}", BlobKey::container_prefix(access(1).workspace_id(), &container())))
 }
 
 fn object(path: &str, links: u64) -> BlobMeta {
@@ -40,7 +41,7 @@ async fn pages_have_the_files_in_bytewise_order() {
     for limit in 1..=7 {
         let (mut seen, mut after) = (Vec::new(), None);
         loop {
-            let page = files.list(&caller(1), &container(), after.as_ref(), limit).await.unwrap();
+            let page = files.list(access(1), &container(), after.as_ref(), limit).await.unwrap();
             assert!(page.files.len() <= limit);
             seen.extend(paths(&page).into_iter().map(str::to_owned));
             assert_eq!(
@@ -60,13 +61,13 @@ async fn pages_have_the_files_in_bytewise_order() {
 async fn unknown_container_and_other_workspace_have_no_files() {
     let files = with_objects(&["a"]).await;
     let none = ContainerFileList { files: Vec::new(), last: None, has_more: false };
-    assert_eq!(files.list(&caller(2), &container(), None, 10).await.unwrap(), none);
-    assert_eq!(files.list(&caller(1), &"sess_a-r1".parse().unwrap(), None, 10).await.unwrap(), none);
+    assert_eq!(files.list(access(2), &container(), None, 10).await.unwrap(), none);
+    assert_eq!(files.list(access(1), &"sess_a-r1".parse().unwrap(), None, 10).await.unwrap(), none);
     let path = "a".parse().unwrap();
-    assert_eq!(files.get(&caller(2), &container(), &path).await.unwrap(), None);
-    assert!(files.open(&caller(2), &container(), &path).await.unwrap().is_none());
-    assert!(!files.delete(&caller(2), &container(), &path).await.unwrap());
-    assert_eq!(paths(&files.list(&caller(1), &container(), None, 10).await.unwrap()), ["a"]);
+    assert_eq!(files.get(access(2), &container(), &path).await.unwrap(), None);
+    assert!(files.open(access(2), &container(), &path).await.unwrap().is_none());
+    assert!(!files.delete(access(2), &container(), &path).await.unwrap());
+    assert_eq!(paths(&files.list(access(1), &container(), None, 10).await.unwrap()), ["a"]);
 }
 
 #[tokio::test]
@@ -77,7 +78,7 @@ async fn search_among_objects_that_are_no_files_is_bounded() {
         Ok((first..first + limit).map(|number| object(&format!("x\n{number:09}"), 1)).collect())
     });
     let files = ManageContainerFiles::new(Arc::new(blobs));
-    let page = files.list(&caller(1), &container(), None, 999).await.unwrap();
+    let page = files.list(access(1), &container(), None, 999).await.unwrap();
     assert!(page.files.is_empty() && page.has_more);
     let last = page.last.unwrap();
     assert_eq!(last, FilePosition("x\n000009999".to_owned()), "the next page goes on there");
@@ -93,20 +94,20 @@ async fn hard_links_are_no_files() {
     blobs.expect_read().returning(move |_, _| Ok(Some(OpenBlob { size_bytes: 1, links: 2, source: source() })));
     blobs.expect_delete().never();
     let (files, path) = (ManageContainerFiles::new(Arc::new(blobs)), "b".parse().unwrap());
-    assert_eq!(paths(&files.list(&caller(1), &container(), None, 10).await.unwrap()), ["a"]);
-    assert_eq!(files.get(&caller(1), &container(), &path).await.unwrap(), None);
-    assert!(files.open(&caller(1), &container(), &path).await.unwrap().is_none());
-    assert!(!files.delete(&caller(1), &container(), &path).await.unwrap());
+    assert_eq!(paths(&files.list(access(1), &container(), None, 10).await.unwrap()), ["a"]);
+    assert_eq!(files.get(access(1), &container(), &path).await.unwrap(), None);
+    assert!(files.open(access(1), &container(), &path).await.unwrap().is_none());
+    assert!(!files.delete(access(1), &container(), &path).await.unwrap());
 }
 
 #[tokio::test]
 async fn file_is_deleted_once() {
     let files = with_objects(&["a", "b"]).await;
     let path = "a".parse().unwrap();
-    assert!(files.open(&caller(1), &container(), &path).await.unwrap().is_some());
-    assert!(files.delete(&caller(1), &container(), &path).await.unwrap());
-    assert!(!files.delete(&caller(1), &container(), &path).await.unwrap());
-    assert_eq!(paths(&files.list(&caller(1), &container(), None, 10).await.unwrap()), ["b"]);
+    assert!(files.open(access(1), &container(), &path).await.unwrap().is_some());
+    assert!(files.delete(access(1), &container(), &path).await.unwrap());
+    assert!(!files.delete(access(1), &container(), &path).await.unwrap());
+    assert_eq!(paths(&files.list(access(1), &container(), None, 10).await.unwrap()), ["b"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The folder of the control sockets of a database.
+//! The folder of the sockets of a database's servers.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -13,6 +13,8 @@ use tokio::net::{UnixListener, UnixStream};
 
 /// The permissions of the folder: its owner only. They protect the sockets.
 const OWNER_ONLY: u32 = 0o700;
+/// The permissions of a socket.
+const SOCKET_MODE: u32 = 0o600;
 /// The maximum length of the path of a Unix socket on all systems, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
 /// The extension of sockets.
@@ -22,13 +24,22 @@ const UNFINISHED: &str = "new";
 
 /// The folder beside a database with a socket for each of its servers.
 #[derive(Debug, Clone)]
-pub struct ControlFolder(PathBuf);
+pub struct SocketFolder(PathBuf);
 
-impl ControlFolder {
-    /// Returns the folder of a database file.
+impl SocketFolder {
+    /// Returns the folder of the operator's sockets of a database file.
     pub fn of(database: &Path) -> Self {
+        Self::beside(database, ".sockets")
+    }
+
+    /// Returns the folder of the control sockets.
+    pub fn of_control(database: &Path) -> Self {
+        Self::beside(database, ".control")
+    }
+
+    fn beside(database: &Path, suffix: &str) -> Self {
         let mut name = database.as_os_str().to_owned();
-        name.push(".control");
+        name.push(suffix);
         Self(PathBuf::from(name))
     }
 
@@ -50,6 +61,7 @@ impl ControlFolder {
         // A socket that is bound but does not listen yet looks dead, so it gets its name afterwards.
         let (unfinished, path) = (format!("{id}.{UNFINISHED}"), self.socket(id));
         let listener = UnixListener::bind(&self.short_path(&unfinished)?.path)?;
+        fs::set_permissions(self.0.join(&unfinished), fs::Permissions::from_mode(SOCKET_MODE))?;
         fs::rename(self.0.join(unfinished), &path)?;
         Ok((listener, path))
     }
@@ -135,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn bind_removes_dead_sockets_and_admits_owner_only() {
         let root = tempfile::tempdir().unwrap();
-        let folder = ControlFolder::of(&root.path().join("t.db"));
+        let folder = SocketFolder::of(&root.path().join("t.db"));
         assert!(folder.ids().unwrap().is_empty(), "without a folder");
         let (dead, _) = folder.bind("dead").await.unwrap();
         assert!(folder.connect("dead").await.unwrap().is_some());
@@ -145,14 +157,15 @@ mod tests {
         let (_first, _) = folder.bind("first").await.unwrap();
         let (_second, path) = folder.bind("second").await.unwrap();
         assert_eq!(folder.ids().unwrap(), ["first", "second"]);
-        assert!(path.ends_with("t.db.control/second.sock"));
-        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(path.ends_with("t.db.sockets/second.sock"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder.path()), mode(&path)), (0o700, 0o600));
     }
 
     #[tokio::test]
     async fn bind_removes_sockets_only() {
         let root = tempfile::tempdir().unwrap();
-        let folder = ControlFolder::of(&root.path().join("t.db"));
+        let folder = SocketFolder::of(&root.path().join("t.db"));
         drop(folder.bind("dead").await.unwrap());
         let outside = root.path().join("outside.sock");
         fs::rename(folder.socket("dead"), &outside).unwrap();
@@ -166,7 +179,7 @@ mod tests {
     #[tokio::test]
     async fn socket_gets_its_name_when_it_listens() {
         let root = tempfile::tempdir().unwrap();
-        let folder = ControlFolder::of(&root.path().join("t.db"));
+        let folder = SocketFolder::of(&root.path().join("t.db"));
         let (listener, path) = folder.bind("server").await.unwrap();
         let bound = listener.local_addr().unwrap();
         let bound = bound.as_pathname().unwrap();
@@ -180,7 +193,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let long = root.path().join("a".repeat(120));
         fs::create_dir(&long).unwrap();
-        let folder = ControlFolder::of(&long.join("t.db"));
+        let folder = SocketFolder::of(&long.join("t.db"));
         let (_listener, path) = folder.bind("server").await.unwrap();
         assert!(path.exists());
         assert!(folder.connect("server").await.unwrap().is_some());

@@ -1,0 +1,144 @@
+//! The workspace whose files a call is about.
+
+use std::sync::Arc;
+
+use super::{ChooseWorkspaceError, WorkspaceRepository, choose_workspace};
+use crate::api_key::{ContentAccess, Principal, WrongKeyKind};
+use crate::audit::Actor;
+use crate::authority::{Restricted, Right};
+use crate::error::ErrorKind;
+use crate::ids::WorkspaceId;
+
+/// An error of [`ChooseFilesWorkspace`].
+#[derive(Debug, thiserror::Error)]
+pub enum ChooseFilesWorkspaceError {
+    /// An inference key names another workspace.
+    #[error("workspace_id is not the workspace of this key")]
+    NotOwn,
+    /// The caller's key is of the wrong kind.
+    #[error(transparent)]
+    WrongKeyKind(#[from] WrongKeyKind),
+    /// The management key lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
+    /// No workspace can be chosen.
+    #[error(transparent)]
+    Workspace(#[from] ChooseWorkspaceError),
+}
+
+impl ChooseFilesWorkspaceError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotOwn => ErrorKind::Forbidden,
+            Self::WrongKeyKind(error) => error.kind(),
+            Self::Restricted(error) => error.kind(),
+            Self::Workspace(ChooseWorkspaceError::Unknown) => ErrorKind::NotFound,
+            Self::Workspace(ChooseWorkspaceError::Required) => ErrorKind::InvalidRequest,
+            Self::Workspace(ChooseWorkspaceError::Store(error)) => error.kind(),
+        }
+    }
+}
+
+/// Chooses the workspace whose documents or container files a call is about: that of an inference key; for other callers
+/// the named one, else as [`choose_workspace`].
+pub struct ChooseFilesWorkspace(Arc<dyn WorkspaceRepository>);
+
+impl ChooseFilesWorkspace {
+    /// Wires the port.
+    pub fn new(workspaces: Arc<dyn WorkspaceRepository>) -> Self {
+        Self(workspaces)
+    }
+
+    /// Returns the workspace whose records the caller lists, reads or deletes; `right` is what a management key needs.
+    ///
+    /// # Errors
+    /// The caller lacks the right, or no workspace can be chosen.
+    pub async fn of_records(
+        &self,
+        caller: &Principal,
+        right: Right,
+        named: Option<WorkspaceId>,
+    ) -> Result<WorkspaceId, ChooseFilesWorkspaceError> {
+        if let Principal::Inference(key) = caller {
+            let is_own = named.is_none_or(|named| named == key.workspace_id());
+            return if is_own { Ok(key.workspace_id()) } else { Err(ChooseFilesWorkspaceError::NotOwn) };
+        }
+        let by = caller.authority(|_| Actor::system())?;
+        by.check(right)?;
+        Ok(choose_workspace(&*self.0, &by, named).await?.id)
+    }
+
+    /// Returns the access to the content of files of an inference key or the operator.
+    ///
+    /// # Errors
+    /// The caller has a management key, or no workspace can be chosen.
+    pub async fn of_content(
+        &self,
+        caller: &Principal,
+        named: Option<WorkspaceId>,
+    ) -> Result<ContentAccess, ChooseFilesWorkspaceError> {
+        if let Principal::Management(_) = caller {
+            return Err(WrongKeyKind::InferenceNeeded.into());
+        }
+        let workspace = self.of_records(caller, Right::Read, named).await?;
+        let access = match caller {
+            Principal::Inference(key) => Some(ContentAccess::of_key(key)),
+            Principal::Operator(by) => ContentAccess::of_operator(by, workspace),
+            Principal::Management(_) => None,
+        };
+        access.ok_or_else(|| WrongKeyKind::InferenceNeeded.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_key::{InferenceKey, ManagementKey};
+    use crate::authority::{Authority, ManagementAccess, ManagementScope};
+    use crate::testing::{FixedClock, MemoryStore, SequentialIds};
+    use crate::workspace::CreateWorkspace;
+
+    fn key(access: ManagementAccess, workspaces: Option<Vec<WorkspaceId>>) -> Principal {
+        let scope = ManagementScope::try_new(access, workspaces).unwrap();
+        Principal::Management(ManagementKey::for_tests(SequentialIds::key(8)).with_scope(scope))
+    }
+
+    #[tokio::test]
+    async fn callers_reach_records_and_content_of_their_workspaces() {
+        let store = MemoryStore::new();
+        let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
+        let create = CreateWorkspace::new(store.workspaces(), clock, ids);
+        let default = create.default(&Authority::system()).await.unwrap().id;
+        let other = create.execute(&Authority::system(), "other", None).await.unwrap().id;
+        let unknown = WorkspaceId::from_uuid(uuid::Uuid::from_u128(77));
+        let choose = ChooseFilesWorkspace::new(store.workspaces());
+        let inference = Principal::Inference(InferenceKey::for_tests(SequentialIds::key(1), other));
+        let operator = Principal::Operator(Authority::system());
+        let of_default = key(ManagementAccess::Write, Some(vec![default]));
+        let reader = key(ManagementAccess::Read, None);
+        // The caller, the named workspace, and the results for reading, for deletion and for content.
+        type Row<'a> = (&'a Principal, Option<WorkspaceId>, [Result<WorkspaceId, ErrorKind>; 3]);
+        let (forbidden, missing) = (Err(ErrorKind::Forbidden), Err(ErrorKind::NotFound));
+        let table: [Row<'_>; 10] = [
+            (&inference, None, [Ok(other); 3]),
+            (&inference, Some(other), [Ok(other); 3]),
+            (&inference, Some(default), [forbidden; 3]),
+            (&operator, None, [Ok(default); 3]),
+            (&operator, Some(other), [Ok(other); 3]),
+            (&operator, Some(unknown), [missing; 3]),
+            (&reader, Some(other), [Ok(other), forbidden, forbidden]),
+            (&of_default, None, [Ok(default), Ok(default), forbidden]),
+            (&of_default, Some(default), [Ok(default), Ok(default), forbidden]),
+            (&of_default, Some(other), [missing, missing, forbidden]),
+        ];
+        for (caller, named, expected) in table {
+            let found = [
+                choose.of_records(caller, Right::Read, named).await.map_err(|error| error.kind()),
+                choose.of_records(caller, Right::Write, named).await.map_err(|error| error.kind()),
+                choose.of_content(caller, named).await.map(ContentAccess::workspace_id).map_err(|error| error.kind()),
+            ];
+            assert_eq!(found, expected, "{caller:?} {named:?}");
+        }
+    }
+}
