@@ -104,6 +104,9 @@ mod tests {
         Principal::Management(ManagementKey::for_tests(SequentialIds::key(8)).with_scope(scope))
     }
 
+    /// The caller, the named workspace, and the results for reading, for deletion and for content.
+    type Row<'a> = (&'a Principal, Option<WorkspaceId>, [Result<WorkspaceId, ErrorKind>; 3]);
+
     #[tokio::test]
     async fn callers_reach_records_and_content_of_their_workspaces() {
         let store = MemoryStore::new();
@@ -117,8 +120,6 @@ mod tests {
         let operator = Principal::Operator(Authority::system());
         let of_default = key(ManagementAccess::Write, Some(vec![default]));
         let reader = key(ManagementAccess::Read, None);
-        // The caller, the named workspace, and the results for reading, for deletion and for content.
-        type Row<'a> = (&'a Principal, Option<WorkspaceId>, [Result<WorkspaceId, ErrorKind>; 3]);
         let (forbidden, missing) = (Err(ErrorKind::Forbidden), Err(ErrorKind::NotFound));
         let table: [Row<'_>; 10] = [
             (&inference, None, [Ok(other); 3]),
