@@ -164,6 +164,18 @@ CREATE TABLE "idempotency_claims" (
   FOREIGN KEY ("document_id") REFERENCES "documents" ("id") ON DELETE CASCADE );
 CREATE INDEX "idempotency_claims_created_at" ON "idempotency_claims" ("created_at");
 CREATE INDEX "idempotency_claims_document_id" ON "idempotency_claims" ("document_id");
+CREATE TABLE "idempotent_requests" (
+  "caller" text NOT NULL,
+  "route" text NOT NULL,
+  "request_key" text NOT NULL,
+  "fingerprint" blob NOT NULL,
+  "status" integer,
+  "body" text,
+  "version" text,
+  "secret_of" text,
+  "created_at" integer NOT NULL,
+  PRIMARY KEY ("caller", "route", "request_key") );
+CREATE INDEX "idempotent_requests_created_at" ON "idempotent_requests" ("created_at");
 CREATE TABLE "incompatible_migrations" (
   "name" text NOT NULL PRIMARY KEY,
   "reason" text NOT NULL );

@@ -79,7 +79,7 @@ impl CachedKeyGrants {
             Err(miss) => match &*miss {
                 Miss::NotFound => Ok(None),
                 Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
-                Miss::Store(StoreError::Unavailable(_)) => Err(StoreError::unavailable(miss)),
+                Miss::Store(StoreError::Unavailable(_) | StoreError::Repeated) => Err(StoreError::unavailable(miss)),
             },
         }
     }
@@ -222,7 +222,9 @@ impl GuardrailPolicies for CachedPolicies {
                     // Deleted since the key was looked up: the key has another guardrail by now, or none.
                     Miss::NotFound => pair = Box::pin(self.now(key)).await?,
                     Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
-                    Miss::Store(StoreError::Unavailable(_)) => return Err(StoreError::unavailable(miss)),
+                    Miss::Store(StoreError::Unavailable(_) | StoreError::Repeated) => {
+                        return Err(StoreError::unavailable(miss));
+                    }
                 },
             }
         }

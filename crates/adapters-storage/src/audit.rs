@@ -1,6 +1,7 @@
 //! The audit log, and its verification against the managed rows.
 
 mod record;
+mod repetitions;
 mod rows;
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::{corrupt, store_error};
 
 pub(crate) use self::record::append;
+pub use self::repetitions::SeaOrmIdempotentRequests;
 pub(crate) use self::rows::{ManagedRow, RowChanges, workspace_before};
 
 repository! {

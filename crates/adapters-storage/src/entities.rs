@@ -219,6 +219,19 @@ entity! {
 }
 
 entity! {
+    /// Requests with an idempotency key, with their responses.
+    idempotent_requests "idempotent_requests" [caller: String, route: String, request_key: String] {
+        pub fingerprint: Vec<u8>,
+        pub status: Option<i64>,
+        pub body: Option<String>,
+        pub version: Option<String>,
+        /// The id of the record whose secret the response contained; the response is not stored.
+        pub secret_of: Option<String>,
+        pub created_at: i64,
+    }
+}
+
+entity! {
     /// The entries of journals in the store.
     journal_entries "journal_entries" [process_id: String, sequence: i64] {
         pub kind: i32,

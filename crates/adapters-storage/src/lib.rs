@@ -45,7 +45,7 @@ mod statements;
 mod transfer;
 mod usage;
 
-pub use audit::SeaOrmAuditLog;
+pub use audit::{SeaOrmAuditLog, SeaOrmIdempotentRequests};
 pub use budget::{SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmLedgerReports};
 pub use change_feed::SeaOrmChangeFeed;
 pub use change_notifications::{ChangeNotifications, PollIntervals};

@@ -64,7 +64,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("unassign").await;
     keys.delete(key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
-    guardrails.delete(guardrail_id(1), &audit()).await.unwrap();
+    guardrails.delete(guardrail_id(1), 1, &audit()).await.unwrap();
     assert_whole("delete a default guardrail that a key holds").await;
 }
 

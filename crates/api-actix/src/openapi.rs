@@ -57,6 +57,7 @@ fn paths(routes: &[Route], base_path: &str) -> Paths {
         let method = match route.method {
             Method::Get => HttpMethod::Get,
             Method::Post => HttpMethod::Post,
+            Method::Put => HttpMethod::Put,
             Method::Patch => HttpMethod::Patch,
             Method::Delete => HttpMethod::Delete,
         };

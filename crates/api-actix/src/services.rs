@@ -10,6 +10,7 @@ use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, R
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
 use domain::observability::ManageDestinations;
+use domain::repetition::IdempotentRequests;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
@@ -44,6 +45,8 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
+    /// Finds the responses to repeated requests.
+    pub repetitions: Arc<dyn IdempotentRequests>,
     /// The health checks that decide readiness.
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Enforces the request rate limits (per minute).

@@ -17,6 +17,8 @@ named_enum! {
         NotFound = "not_found",
         /// The state conflicts with the request: it was changed concurrently, or a conflicting record exists.
         Conflict = "conflict",
+        /// The record has another version than the caller accepts.
+        PreconditionFailed = "precondition_failed",
         /// The payload, or a file, is larger than allowed.
         PayloadTooLarge = "payload_too_large",
         /// Too many requests of the caller.
@@ -46,6 +48,9 @@ pub enum StoreError {
     /// The store contains data that this version cannot read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
+    /// A request of the same scope is stored already ([`crate::repetition`]). Nothing was changed.
+    #[error("the request has taken effect before")]
+    Repeated,
 }
 
 impl StoreError {
@@ -59,6 +64,7 @@ impl StoreError {
         match self {
             Self::Unavailable(_) => ErrorKind::Unavailable,
             Self::Corrupt(_) => ErrorKind::Internal,
+            Self::Repeated => ErrorKind::Conflict,
         }
     }
 }

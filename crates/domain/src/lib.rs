@@ -64,6 +64,7 @@ pub mod api_key;
 pub mod audit;
 pub mod authority;
 pub mod budget;
+pub mod change;
 pub mod change_feed;
 pub mod container;
 pub mod decision;
@@ -79,11 +80,13 @@ pub mod observability;
 pub mod pricing;
 pub mod question;
 pub mod rate;
+pub mod repetition;
 pub mod retention;
 pub mod routing;
 pub mod secret;
 pub mod system;
 pub mod usage;
+pub mod version;
 pub mod workspace;
 
 #[cfg(feature = "testing")]

@@ -13,6 +13,7 @@ use crate::audit::AuditLog;
 use crate::budget::{LedgerMaintenance, PruneReport};
 use crate::error::StoreError;
 use crate::observability::Outbox;
+use crate::repetition::{IdempotentRequests, REPETITION_KEPT};
 use crate::system::TimeSource;
 use crate::usage::RejectionStore;
 
@@ -31,6 +32,8 @@ pub struct ApplyRetentionPorts {
     pub audit: Arc<dyn AuditLog>,
     /// Dead letters.
     pub outbox: Arc<dyn Outbox>,
+    /// Requests with an idempotency key.
+    pub repetitions: Arc<dyn IdempotentRequests>,
     /// The clock for the age of rows, and the timer of the pauses.
     pub time: TimeSource,
 }
@@ -81,6 +84,7 @@ impl ApplyRetention {
                 RetainedRows::RejectionCounts => report.rejection_counts = pruned.removed,
                 RetainedRows::AuditEntries => report.audit_entries = pruned.removed,
                 RetainedRows::DeadLetters => report.dead_letters = pruned.removed,
+                RetainedRows::IdempotentRequests => report.idempotent_requests = pruned.removed,
             }
         }
         report
@@ -131,6 +135,10 @@ impl ApplyRetention {
                 Some(before) => self.ports.outbox.prune(before, STEP_ROWS).await?,
                 None => 0,
             },
+            RetainedRows::IdempotentRequests => match self.cutoff(kept) {
+                Some(before) => self.ports.repetitions.prune(before, STEP_ROWS).await?,
+                None => 0,
+            },
         };
         Ok(PruneReport { removed, ..PruneReport::default() })
     }
@@ -164,6 +172,8 @@ named_enum! {
         AuditEntries = "audit entries",
         /// Messages to trace destinations that failed permanently.
         DeadLetters = "dead letters",
+        /// Requests with an idempotency key, which are kept for 24 hours.
+        IdempotentRequests = "idempotent requests",
     }
 }
 
@@ -184,17 +194,13 @@ impl RetentionPolicy {
     /// The longest retention in days: a hundred years.
     pub const MAX_DAYS: u64 = 36_525;
 
-    /// Returns true if every kind is kept for ever.
-    pub fn is_none(&self) -> bool {
-        RetainedRows::ALL.into_iter().all(|rows| self.retention_of(rows).is_none())
-    }
-
     /// Returns the retention time of a kind.
     pub fn retention_of(&self, rows: RetainedRows) -> Option<Duration> {
         match rows {
             RetainedRows::UsageRecords | RetainedRows::RejectionCounts => self.usage_records,
             RetainedRows::AuditEntries => self.audit_entries,
             RetainedRows::DeadLetters => self.dead_letters,
+            RetainedRows::IdempotentRequests => REPETITION_KEPT.to_std().ok(),
         }
     }
 }
@@ -210,6 +216,8 @@ pub struct RetentionReport {
     pub audit_entries: u64,
     /// Removed dead letters.
     pub dead_letters: u64,
+    /// Removed requests with an idempotency key.
+    pub idempotent_requests: u64,
     /// The kinds whose store failed; the next round tries them again.
     pub failed: Vec<RetainedRows>,
 }

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 #[async_trait]
 impl AuditLog for MemoryAuditLog {
     async fn append(&self, draft: &AuditDraft) -> Result<AuditEntry, StoreError> {
-        Ok(self.0.state().note(draft, self.0.now()))
+        Ok(self.0.begin(draft)?.note(draft, self.0.now()))
     }
 
     async fn read(&self, from: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {

@@ -20,7 +20,7 @@ impl DestinationRepository for MemoryDestinations {
         most: u64,
         audit: &AuditDraft,
     ) -> Result<DestinationInsert, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         if state.workspace(destination.workspace_id).is_none() {
             return Ok(DestinationInsert::UnknownWorkspace);
         }
@@ -44,7 +44,7 @@ impl DestinationRepository for MemoryDestinations {
         seen: Option<DateTime<Utc>>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let same = |stored: &&mut Destination| stored.id == destination.id && stored.updated_at == seen;
         let Some(stored) = state.destinations.iter_mut().find(same) else { return Ok(false) };
         let Destination { workspace_id, kind, created_at, .. } = *stored;
@@ -55,7 +55,7 @@ impl DestinationRepository for MemoryDestinations {
     }
 
     async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let before = state.destinations.len();
         state.destinations.retain(|stored| stored.id != id);
         if state.destinations.len() == before {

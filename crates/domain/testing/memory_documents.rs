@@ -206,7 +206,7 @@ impl DocumentRepository for MemoryDocuments {
         audit: &AuditDraft,
     ) -> Result<Option<Document>, StoreError> {
         let now = self.0.now();
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let deleted = match state.documents.get(id) {
             Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => document.clone(),
             _ => return Ok(None),

@@ -46,7 +46,7 @@ impl State {
 
 impl MemoryGuardrails {
     fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         if state.workspace(guardrail.workspace_id).is_none() {
             return Ok(false);
         }
@@ -62,13 +62,13 @@ impl MemoryGuardrails {
         Ok(true)
     }
 
-    fn replace(&self, guardrail: &Guardrail, default: Option<bool>, audit: &AuditDraft) -> bool {
-        let mut state = self.0.state();
+    fn replace(&self, guardrail: &Guardrail, default: Option<bool>, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.0.begin(audit)?;
         let Some(stored) = state.guardrails.iter_mut().find(|stored| stored.id == guardrail.id) else {
-            return false;
+            return Ok(false);
         };
         if stored.version.checked_add(1) != Some(guardrail.version) {
-            return false;
+            return Ok(false);
         }
         let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
         let is_budget_changed = stored.budget != budget;
@@ -85,7 +85,7 @@ impl MemoryGuardrails {
             state.changed(self.0.now(), subjects);
         }
         state.note(audit, self.0.now());
-        true
+        Ok(true)
     }
 }
 
@@ -101,7 +101,7 @@ impl GuardrailRepository for MemoryGuardrails {
         default: Option<bool>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        Ok(self.replace(guardrail, default, audit))
+        self.replace(guardrail, default, audit)
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
@@ -115,7 +115,7 @@ impl GuardrailRepository for MemoryGuardrails {
         guardrail: Option<GuardrailId>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let own = |id: GuardrailId| state.guardrail(id).is_some_and(|found| found.workspace_id == workspace_id);
         if !guardrail.is_none_or(own) {
             return Ok(false);
@@ -144,9 +144,10 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(found)
     }
 
-    async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
-        let Some(at) = state.guardrails.iter().position(|stored| stored.id == id) else { return Ok(false) };
+    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.0.begin(audit)?;
+        let is_same = |stored: &Guardrail| stored.id == id && stored.version == version;
+        let Some(at) = state.guardrails.iter().position(is_same) else { return Ok(false) };
         let guardrail = state.guardrails.remove(at);
         state.guardrail_versions.retain(|kept| kept.guardrail.id != id);
         let mut subjects = vec![ChangeSubject::Guardrail(id)];

@@ -41,7 +41,7 @@ impl State {
 
 impl MemoryApiKeys {
     fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let same = |stored: &StoredKey| stored.key.id == key.id || stored.key.hash == key.hash;
         if state.keys.values().any(same) {
             return Err(StoreError::Corrupt("a key of this id or hash was made before".to_owned()));
@@ -95,7 +95,7 @@ impl ApiKeyRepository for MemoryApiKeys {
         rule: LastKeyRule,
         audit: &AuditDraft,
     ) -> Result<bool, StoreKeyError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(before) = state.live_key(&id.into()).map(|stored| stored.key.clone()) else { return Ok(false) };
         if before.disabled == disabled {
             return Ok(true);
@@ -117,7 +117,7 @@ impl ApiKeyRepository for MemoryApiKeys {
         rule: LastKeyRule,
         audit: &AuditDraft,
     ) -> Result<bool, StoreKeyError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let changeable = |key: &ApiKey| (key.name.clone(), key.scope.clone(), key.expires_at, key.limit, key.rates);
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
         let found = state.live_key(&after.id.into()).filter(is_before).map(|stored| stored.key.clone());
@@ -142,7 +142,7 @@ impl ApiKeyRepository for MemoryApiKeys {
     }
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let is_before = |stored: &&mut StoredKey| stored.key.hash == before.hash;
         let Some(stored) = state.live_key(&before.id.into()).filter(is_before) else { return Ok(false) };
         (stored.key.hash, stored.key.label) = (after.hash, after.label.clone());
@@ -152,7 +152,7 @@ impl ApiKeyRepository for MemoryApiKeys {
     }
 
     async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(before) = state.live_key(&id.into()).map(|stored| stored.key.clone()) else { return Ok(false) };
         state.check_last_key(&before, None, rule)?;
         if let Some(stored) = state.live_key(&id.into()) {

@@ -24,7 +24,7 @@ impl ModelRepository for MemoryModels {
         expected_version: u64,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         if state.changes.catalogue != expected_version {
             return Ok(false);
         }

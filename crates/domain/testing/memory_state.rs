@@ -13,12 +13,13 @@ use crate::audit::{AuditDraft, AuditEntry, AuditHash};
 use crate::budget::allowances::CounterId;
 use crate::budget::{Account, BudgetAlert, DrawReply, Hold, ProcessStatus, ResetInterval};
 use crate::change_feed::{Change, ChangePosition, ChangeSubject};
-use crate::file::{Document, IdempotencyKey, PendingDocument};
+use crate::file::{Document, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
 use crate::ids::{ApiKeyId, DecisionId, DocumentId, ProcessId, WorkspaceId};
 use crate::model::Model;
 use crate::money::Usd;
 use crate::observability::Destination;
+use crate::repetition::{IdempotencyKey, RepetitionScope, StoredRepetition};
 use crate::system::Clock;
 use crate::usage::{OutboxMessage, Rejection, UsageRecord};
 use crate::workspace::Workspace;
@@ -58,15 +59,20 @@ pub(super) struct State {
     pub(super) audit: Vec<AuditEntry>,
     pub(super) alerts: Vec<StoredAlert>,
     pub(super) rejections: HashMap<(Rejection, DateTime<Utc>), u64>,
+    /// Stored requests with their times.
+    pub(super) repetitions: HashMap<RepetitionScope, (StoredRepetition, DateTime<Utc>)>,
 }
 
 impl State {
-    /// Appends the audit entry of a change, in its transaction.
+    /// Appends the audit entry of a change, in the transaction that [`Database::begin`] began.
     pub(super) fn note(&mut self, audit: &AuditDraft, at: DateTime<Utc>) -> AuditEntry {
         let previous = self.audit.last().map(|entry| (entry.seq, entry.hash));
         // Rows in memory cannot be modified past the log, so there is no row state to verify.
         let entry = AuditEntry::following(previous, at, audit, AuditHash::NONE);
         self.audit.push(entry.clone());
+        if let Some(stored) = &audit.repetition {
+            self.repetitions.insert(stored.request.scope.clone(), (stored.clone(), at));
+        }
         entry
     }
 }

@@ -84,4 +84,6 @@ fakes! {
     outbox: MemoryOutbox,
     /// The fake of [`crate::usage::RejectionStore`].
     rejections: MemoryRejections,
+    /// The fake of [`crate::repetition::IdempotentRequests`].
+    repetitions: MemoryIdempotentRequests,
 }

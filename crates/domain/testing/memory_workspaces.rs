@@ -55,7 +55,7 @@ impl State {
 
 impl MemoryWorkspaces {
     fn add(&self, workspace: &Workspace, is_unique: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         if state.workspace(workspace.id).is_some() {
             return Err(StoreError::Corrupt("a workspace of this id is there already".to_owned()));
         }
@@ -79,7 +79,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let before = state.workspaces.len();
         let found = state.default_or_insert(workspace);
         if state.workspaces.len() > before {
@@ -89,7 +89,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let before = state.workspaces.len();
         state.default_or_insert(workspace);
         let added = state.workspaces.len() > before;
@@ -128,7 +128,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
         after: &WorkspaceName,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.name == *before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
@@ -141,7 +141,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(workspace) = state.workspace(id) else { return Ok(WorkspaceDeletion::Unknown) };
         if workspace.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
@@ -157,7 +157,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
         if workspace.suspended == suspended {
             return Ok(true);
@@ -175,7 +175,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
         after: &WorkspaceBudgets,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.budgets == *before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
@@ -194,7 +194,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
         after: RateLimits,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let is_before = |stored: &&mut Workspace| stored.id == id && stored.rates == before;
         let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
         if before == after {
@@ -207,7 +207,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
         if workspace.credit.take().is_none() {
             return Ok(true);
@@ -218,7 +218,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
     }
 
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
-        let mut state = self.0.state();
+        let mut state = self.0.begin(audit)?;
         let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
         let out_of_range = || StoreError::Corrupt("the credit exceeds the range of amounts".to_owned());
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;

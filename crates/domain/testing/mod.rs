@@ -23,6 +23,7 @@ mod memory_policies;
 mod memory_provider;
 mod memory_rate_limiter;
 mod memory_rejections;
+mod memory_repetitions;
 mod memory_reports;
 mod memory_state;
 mod memory_store;

@@ -10,6 +10,7 @@ use domain::api_key::{
 };
 use domain::audit::Actor;
 use domain::authority::{Authority, ManagementAccess, ManagementScope, Right};
+use domain::change::Change;
 use domain::edit::Edit;
 use domain::error::ErrorKind;
 use domain::guardrail::{AssignKeysToGuardrail, GuardrailDraft, KnownNames, ManageGuardrails};
@@ -101,8 +102,8 @@ impl Fixture {
         let workspace = self.create_workspace().execute(&by, name, None).await.unwrap().id;
         let (key, _) = self.create_key().execute(&by, new_key(ApiKeyScope::Inference(workspace))).await.unwrap();
         let draft = GuardrailDraft::named("g").in_workspace(workspace);
-        let guardrail = self.guardrails().create(&by, &draft).await.unwrap().guardrail.id;
-        let default_guardrail = self.guardrails().create(&by, &draft).await.unwrap().guardrail.id;
+        let guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
+        let default_guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         self.guardrails().set_default(&by, &default_guardrail.to_string()).await.unwrap();
         let destination = self.destinations().create(&by, Some(workspace), &webhook()).await.unwrap().id;
         Place { workspace, key: key.id.into(), guardrail, default_guardrail, destination }
@@ -236,32 +237,34 @@ fn guardrail_cases() -> Vec<Case> {
             "create guardrail",
             WRITE,
             None,
-            case!(|f, by, p| f.guardrails().create(by, &GuardrailDraft::named("x").in_workspace(p.workspace))),
+            case!(|f, by, p| f
+                .guardrails()
+                .create(&Change::plain(by), &GuardrailDraft::named("x").in_workspace(p.workspace))),
         ),
         Case(
             "create default guardrail",
             &[Right::Write, Right::Unrestricted],
             None,
-            case!(|f, by, p| f.guardrails().create(by, &default_in(p.workspace))),
+            case!(|f, by, p| f.guardrails().create(&Change::plain(by), &default_in(p.workspace))),
         ),
         Case(
             "update guardrail",
             WRITE,
             None,
-            case!(|f, by, p| f.guardrails().update(by, &p.guardrail.to_string(), &renamed())),
+            case!(|f, by, p| f.guardrails().update(&Change::plain(by), &p.guardrail.to_string(), &renamed())),
         ),
         Case(
             "update default guardrail",
             WRITE,
             bounds,
-            case!(|f, by, p| f.guardrails().update(by, &p.default_guardrail.to_string(), &renamed())),
+            case!(|f, by, p| f.guardrails().update(&Change::plain(by), &p.default_guardrail.to_string(), &renamed())),
         ),
         Case(
             "make default by update",
             WRITE,
             bounds,
             case!(|f, by, p| f.guardrails().update(
-                by,
+                &Change::plain(by),
                 &p.guardrail.to_string(),
                 &GuardrailDraft::read(&Json::parse(r#"{"workspace_default":true}"#).unwrap()).unwrap()
             )),
@@ -270,20 +273,25 @@ fn guardrail_cases() -> Vec<Case> {
             "restore version",
             WRITE,
             None,
-            case!(|f, by, p| f.guardrails().restore_version(by, &p.guardrail.to_string(), 1)),
+            case!(|f, by, p| f.guardrails().restore_version(&Change::plain(by), &p.guardrail.to_string(), 1)),
         ),
         Case(
             "restore version of default",
             WRITE,
             bounds,
-            case!(|f, by, p| f.guardrails().restore_version(by, &p.default_guardrail.to_string(), 1)),
+            case!(|f, by, p| f.guardrails().restore_version(&Change::plain(by), &p.default_guardrail.to_string(), 1)),
         ),
-        Case("delete guardrail", WRITE, None, case!(|f, by, p| f.guardrails().delete(by, &p.guardrail.to_string()))),
+        Case(
+            "delete guardrail",
+            WRITE,
+            None,
+            case!(|f, by, p| f.guardrails().delete(&Change::plain(by), &p.guardrail.to_string())),
+        ),
         Case(
             "delete default guardrail",
             WRITE,
             bounds,
-            case!(|f, by, p| f.guardrails().delete(by, &p.default_guardrail.to_string())),
+            case!(|f, by, p| f.guardrails().delete(&Change::plain(by), &p.default_guardrail.to_string())),
         ),
         Case(
             "set default guardrail",

@@ -4,7 +4,8 @@ use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DbBackend;
 
 use super::columns::{
-    boolean, bytes, index, integer, key, number, optional_bytes, optional_number, optional_text, table, text,
+    boolean, bytes, index, integer, key, keyed_table, number, optional_bytes, optional_number, optional_text, table,
+    text,
 };
 
 /// The table of migrations that older binaries do not support: the `name` of the migration, and the `reason` for
@@ -23,6 +24,7 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         outbox(),
         audit_log(),
         audit_state(),
+        idempotent_requests(),
     ]
 }
 
@@ -33,6 +35,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("outbox_due", "outbox", &["state", "next_at"]),
         index("outbox_destination_id", "outbox", &["destination_id", "state", "next_at"]),
         index("audit_log_at", "audit_log", &["at"]),
+        index("idempotent_requests_created_at", "idempotent_requests", &["created_at"]),
     ]
 }
 
@@ -166,4 +169,20 @@ pub(super) async fn insert_audit_state(manager: &SchemaManager<'_>) -> Result<()
     let numbers = [1, 0, 0, 0].map(Expr::from);
     let values = numbers.into_iter().chain(HASHES.map(|_| vec![0_u8; 32].into()));
     manager.execute(Query::insert().into_table("audit_state").columns(columns).values_panic(values).to_owned()).await
+}
+
+/// Requests with an idempotency key, each with the response to it, or with the id of the record whose secret it contained.
+fn idempotent_requests() -> TableCreateStatement {
+    let columns = [
+        text("caller"),
+        text("route"),
+        text("request_key"),
+        bytes("fingerprint"),
+        optional_number("status"),
+        optional_text("body"),
+        optional_text("version"),
+        optional_text("secret_of"),
+        number("created_at"),
+    ];
+    keyed_table("idempotent_requests", columns, &["caller", "route", "request_key"])
 }

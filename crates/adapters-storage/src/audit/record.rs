@@ -10,13 +10,15 @@ use domain::error::StoreError;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 
+use super::repetitions;
 use super::rows::RowChanges;
 use crate::convert::{signed, unsigned};
 use crate::entities::audit_log::{Column, Entity, Model};
 use crate::entities::audit_state::{self, Column as StateColumn};
 use crate::errors::{corrupt, store_error};
 
-/// Appends an entry in the transaction of the change that it describes, with the changed managed rows. The transaction
+/// Appends an entry in the transaction of the change that it describes, with the changed managed rows and the request
+/// of the change. The transaction
 /// holds the write lock, so that no other entry can follow the same one.
 pub(crate) async fn append(
     transaction: &impl ConnectionTrait,
@@ -24,6 +26,9 @@ pub(crate) async fn append(
     at: DateTime<Utc>,
     changes: &RowChanges,
 ) -> Result<AuditEntry, StoreError> {
+    if let Some(stored) = &draft.repetition {
+        repetitions::store(transaction, stored, at).await?;
+    }
     let state = load_for_change(transaction).await?;
     let sums = state.map(|state| state.sums).unwrap_or_default().with(&changes.sums);
     let previous = previous(transaction, state.as_ref()).await?;

@@ -143,9 +143,10 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         rows.iter().map(to_guardrail).collect()
     }
 
-    async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        let Some(before) = find(&transaction, id).await? else { return Ok(false) };
+        let found = find(&transaction, id).await?.filter(|found| found.version == i64::from(version));
+        let Some(before) = found else { return Ok(false) };
         let mut rows = RowChanges::default();
         let mut freed = Vec::new();
         for (key, digest) in find_holders(&transaction, &before.id).await? {

@@ -29,10 +29,12 @@ mod prelude {
     pub(super) use actix_web::web::Payload;
     pub(super) use domain::api_key::Principal;
     pub(super) use domain::authority::Authority;
+    pub(super) use domain::change::Change;
     pub(super) use serde::Serialize;
     pub(super) use utoipa::ToSchema;
 
     pub(super) use crate::http::call::Call;
+    pub(super) use crate::http::change::RecordResponse;
     pub(super) use crate::http::error::ApiError;
     pub(super) use crate::http::operation::{BodySchema, Operation, if_none_match, path, tags};
     pub(super) use crate::http::parameters;

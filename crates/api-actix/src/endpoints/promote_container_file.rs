@@ -3,9 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use actix_web::http::header::HeaderMap;
 use domain::error::ErrorKind;
-use domain::file::{InvalidIdempotencyKey, PromoteError};
+use domain::file::PromoteError;
+use domain::repetition::IdempotencyKey;
 use domain::usage::RejectionReason;
 use futures_util::future::{Either, join, select};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::endpoints::container_files;
 use crate::endpoints::files::shapes::{Shape, file_schema};
 use crate::endpoints::prelude::*;
+use crate::http::conditions::idempotency_key;
 use crate::http::detach::box_in_place;
 use crate::http::operation::header;
 
@@ -86,7 +87,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let (stopping, disconnected) = (call.gateway.stopping.clone(), CancellationToken::new());
     let left = disconnected.clone();
     let work = box_in_place(|| async move {
-        let key_text = idempotency_key.as_deref();
+        let key_text = idempotency_key.as_ref().map(IdempotencyKey::as_str);
         let wait_ends = async {
             select(pin!(left.cancelled()), pin!(stopping.cancelled())).await;
         };
@@ -104,39 +105,9 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     Ok(Shape::of(call).file(&document))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let mut values = headers.get_all("idempotency-key");
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(key), None) => Ok(Some(key.to_owned())),
-        (_, Some(_)) => Err(ApiError::invalid("Idempotency-Key is in the request more than once")),
-        (Err(_), None) => Err(PromoteError::from(InvalidIdempotencyKey).into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::{HeaderName, HeaderValue};
-
     use super::*;
-
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pair = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
-        let mut headers = HeaderMap::new();
-        pairs.iter().map(pair).for_each(|(name, value)| headers.append(name, value));
-        headers
-    }
-
-    #[test]
-    fn duplicate_idempotency_key_is_rejected() {
-        let key = |pairs| idempotency_key(&headers(pairs)).map_err(|error| error.status().as_u16());
-        assert_eq!(key(&[]), Ok(None));
-        assert_eq!(key(&[("idempotency-key", "a")]), Ok(Some("a".to_owned())));
-        assert_eq!(key(&[("idempotency-key", "a"), ("idempotency-key", "a")]), Err(400));
-        let mut odd = HeaderMap::new();
-        odd.insert(HeaderName::from_static("idempotency-key"), HeaderValue::from_bytes(b"\xc3\xa9").unwrap());
-        assert_eq!(idempotency_key(&odd).unwrap_err().status().as_u16(), 400);
-    }
 
     #[test]
     fn promote_error_names_sizes_when_size_is_exceeded() {

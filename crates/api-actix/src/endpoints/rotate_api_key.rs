@@ -1,6 +1,5 @@
 //! `POST /keys/{hash}/rotate`: replaces the secret of a key.
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use domain::api_key::{ApiKey, ChangeApiKeyError, KeyReference};
 use domain::secret::ApiKeySecret;
 use serde_json::value::RawValue;
@@ -27,9 +26,6 @@ fn describe() -> Operation {
         .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
         .answer(BodySchema::of::<RotatedView<'_>>(), "The key and its new secret", &[404, 409])
 }
-
-/// Only this response contains the secret, so it must not be cached.
-const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 
 impl From<ChangeApiKeyError> for ApiError {
     fn from(error: ChangeApiKeyError) -> Self {
@@ -111,5 +107,5 @@ async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let name = parameters::segment(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
     let (key, secret) = call.gateway.services.rotate_key.execute(by, &name).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::new(&key, &secret)))
+    Ok(RecordResponse::json(StatusCode::OK, &RotatedView::new(&key, &secret)).secret_of(key.id).respond())
 }

@@ -38,6 +38,8 @@ pub(crate) struct Call<'a> {
     pub(crate) request_id: &'a RequestId,
     /// True if the base path precedes the pattern of the route.
     pub(crate) under_base: bool,
+    /// The pattern of the route.
+    pub(crate) pattern: &'static str,
     /// The path segments matched by the route's braces, percent-encoded, in order.
     pub(crate) parameters: Parameters<'a>,
     /// The owner of the in-flight permit and the body memory; open routes have none.

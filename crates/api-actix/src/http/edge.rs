@@ -152,8 +152,18 @@ async fn answer(
     let RouteMatch { route, parameters } = matched.ok_or_else(|| {
         ApiError::unknown_path(path_hint(routes, &gateway.settings.base_path, request.method(), request.path()))
     })?;
-    let (under_base, owner, authenticated_in) = (route.under_base, None, Duration::ZERO);
-    let call = Call { gateway, request, request_id, under_base, parameters, owner, admitted, authenticated_in, access };
+    let call = Call {
+        gateway,
+        request,
+        request_id,
+        under_base: route.under_base,
+        pattern: route.pattern,
+        parameters,
+        owner: None,
+        admitted,
+        authenticated_in: Duration::ZERO,
+        access,
+    };
     let check_method = || {
         let accepts = route.method.accepts(request.method());
         if accepts { Ok(()) } else { Err(ApiError::method_not_allowed(routes.allow(route))) }

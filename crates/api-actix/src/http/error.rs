@@ -10,6 +10,7 @@ use actix_web::http::header::{
 };
 use domain::api_key::{AuthenticateError, WrongKeyKind};
 use domain::authority::Restricted;
+use domain::change::PreconditionFailed;
 use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
 use domain::money::Usd;
@@ -33,6 +34,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -60,6 +62,9 @@ pub(crate) fn default_message(kind: ErrorKind) -> &'static str {
         ErrorKind::Forbidden => "Only management keys can perform this operation",
         ErrorKind::NotFound => "Resource not found",
         ErrorKind::Conflict => "The resource was changed at the same time. Read it again and repeat the change.",
+        ErrorKind::PreconditionFailed => {
+            "The resource has another version than If-Match names. Read it again and repeat the change."
+        }
         ErrorKind::PayloadTooLarge => "Request payload too large",
         ErrorKind::RateLimited => "Rate limit exceeded",
         ErrorKind::Internal => "Internal Server Error",
@@ -301,6 +306,11 @@ impl ApiError {
         self.0.status
     }
 
+    /// Returns true for a 409.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.0.status == StatusCode::CONFLICT
+    }
+
     /// Returns the message.
     pub(crate) fn text(&self) -> &str {
         &self.0.message
@@ -392,6 +402,12 @@ impl From<Restricted> for ApiError {
             .message(error.to_string())
             .metadata("reason", RejectionReason::ManagementKeyRestricted.as_str())
             .metadata("needs", error.needs.as_str())
+    }
+}
+
+impl From<PreconditionFailed> for ApiError {
+    fn from(error: PreconditionFailed) -> Self {
+        Self::from_kind(error.kind())
     }
 }
 

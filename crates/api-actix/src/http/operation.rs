@@ -166,6 +166,7 @@ pub(crate) fn status_description(status: u16) -> &'static str {
         404 => "The resource does not exist",
         405 => "The path does not support this method",
         409 => "Concurrent change or conflicting state",
+        412 => "The resource has another version than If-Match names",
         413 => "Payload too large",
         415 => "Unsupported Content-Encoding",
         416 => "The range begins behind the end of the file",
@@ -206,6 +207,16 @@ pub(crate) fn header(name: &str, description: &str, max_length: usize) -> Parame
         .description(Some(description))
         .schema(Some(schema))
         .build()
+}
+
+pub(crate) fn if_match() -> Parameter {
+    header("If-Match", "Entity tags of versions that the change accepts, or `*` for any. Otherwise 412.", 4_096)
+}
+
+pub(crate) fn idempotency_key() -> Parameter {
+    let description = "1 to 255 visible ASCII characters. A repetition within 24 hours gets the first response again; \
+                       with another path or body it is 409.";
+    header("Idempotency-Key", description, 255)
 }
 
 pub(crate) fn if_none_match() -> Parameter {

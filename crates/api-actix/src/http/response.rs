@@ -38,21 +38,21 @@ pub(crate) struct Deleted {
 impl<T: Serialize + ToSchema> Data<T> {
     /// Creates the response with one record.
     pub(crate) fn respond(status: StatusCode, data: T) -> HttpResponse {
-        HttpResponse::build(status).json(Self { data })
+        HttpResponse::build(status).insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { data })
     }
 }
 
 impl<T: Serialize + ToSchema> Page<T> {
     /// Creates the response with a page of records.
     pub(crate) fn respond(data: Vec<T>, total_count: u64) -> HttpResponse {
-        HttpResponse::Ok().json(Self { data, total_count })
+        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { data, total_count })
     }
 }
 
 impl Deleted {
     /// Creates the response to a deletion.
     pub(crate) fn respond() -> HttpResponse {
-        HttpResponse::Ok().json(Self { deleted: true })
+        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { deleted: true })
     }
 }
 

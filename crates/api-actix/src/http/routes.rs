@@ -1,7 +1,7 @@
 //! The routes: their type, the table that finds the route of a request, and hints for unknown paths. `app.rs` lists all
 //! routes.
 
-use Method::{Delete, Get, Patch, Post};
+use Method::{Delete, Get, Patch, Post, Put};
 use actix_web::HttpResponse;
 use actix_web::web::Payload;
 use domain::api_key::Principal;
@@ -51,19 +51,21 @@ pub(crate) enum KeyedHandler {
 pub(crate) enum Method {
     Get,
     Post,
+    Put,
     Patch,
     Delete,
 }
 
 impl Method {
     /// All methods, in the order of `Allow`.
-    const ALL: [Self; 4] = [Get, Post, Patch, Delete];
+    const ALL: [Self; 5] = [Get, Post, Put, Patch, Delete];
 
     /// Returns the value for `Allow`.
     fn allow(self) -> &'static str {
         match self {
             Get => "GET, HEAD",
             Post => "POST",
+            Put => "PUT",
             Patch => "PATCH",
             Delete => "DELETE",
         }
@@ -74,6 +76,7 @@ impl Method {
         match self {
             Get => method == Http::GET || method == Http::HEAD,
             Post => method == Http::POST,
+            Put => method == Http::PUT,
             Patch => method == Http::PATCH,
             Delete => method == Http::DELETE,
         }
@@ -359,6 +362,7 @@ mod tests {
         match method {
             Get => Http::GET,
             Post => Http::POST,
+            Put => Http::PUT,
             Patch => Http::PATCH,
             Delete => Http::DELETE,
         }

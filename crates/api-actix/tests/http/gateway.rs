@@ -254,6 +254,7 @@ impl Setup {
                 Arc::new(new_secrets()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            repetitions: self.store.repetitions(),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
             meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),

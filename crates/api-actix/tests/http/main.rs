@@ -5,6 +5,7 @@ mod admission;
 mod authentication;
 mod bodies;
 mod catalogue;
+mod changes;
 mod client;
 mod compression;
 mod connections;

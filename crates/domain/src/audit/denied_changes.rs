@@ -123,6 +123,7 @@ fn draft(key: CountKey, count: &Count) -> AuditDraft {
         subject,
         outcome: AuditOutcome::Denied,
         details: Json::object(members),
+        repetition: None,
     }
 }
 

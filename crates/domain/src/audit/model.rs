@@ -1,6 +1,7 @@
 //! Audit entries and their hashes.
 
 use crate::json::Json;
+use crate::repetition::StoredRepetition;
 use chrono::{DateTime, Utc};
 
 named_enum! {
@@ -43,12 +44,15 @@ pub struct AuditDraft {
     pub outcome: AuditOutcome,
     /// A JSON object, usually of `before` and `after`. MUST hold no secret.
     pub details: Json,
+    /// The request that makes the change; it is stored in the same transaction and is no part of the entry.
+    pub repetition: Option<StoredRepetition>,
 }
 
 impl AuditDraft {
     /// Creates the entry of a successful change.
     pub fn done(actor: &Actor, action: &'static str, subject: impl Into<String>, details: Json) -> Self {
-        Self { actor: actor.clone(), action, subject: subject.into(), outcome: AuditOutcome::Done, details }
+        let outcome = AuditOutcome::Done;
+        Self { actor: actor.clone(), action, subject: subject.into(), outcome, details, repetition: None }
     }
 
     /// Returns the entry of a change from one state to another; `None` means that the subject does not exist.

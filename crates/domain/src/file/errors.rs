@@ -2,11 +2,7 @@
 
 use crate::container::{InvalidContainerFileId, InvalidContainerId};
 use crate::error::{ErrorKind, StoreError};
-
-/// A key that is not 1 to 255 visible ASCII characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("Idempotency-Key must be 1 to 255 visible ASCII characters")]
-pub struct InvalidIdempotencyKey;
+use crate::repetition::InvalidIdempotencyKey;
 
 /// A text that is not the cursor of a list of the caller's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,14 +1,12 @@
 //! Documents, their quota, and the running promotions.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 
-use super::InvalidIdempotencyKey;
 use crate::ids::{ApiKeyId, DocumentId, ProcessId, WorkspaceId};
+use crate::repetition::IdempotencyKey;
 
 /// A file in the workspace's durable storage. Every document was promoted from a container and can be downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,32 +73,6 @@ pub struct DocumentQuota {
     pub bytes: u64,
     /// The highest number of documents.
     pub documents: u64,
-}
-
-/// A caller's `Idempotency-Key`: 1 to 255 visible ASCII characters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct IdempotencyKey(String);
-
-impl IdempotencyKey {
-    /// Returns the key.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for IdempotencyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for IdempotencyKey {
-    type Err = InvalidIdempotencyKey;
-
-    fn from_str(text: &str) -> Result<Self, InvalidIdempotencyKey> {
-        let fits = (1..=255).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidIdempotencyKey) }
-    }
 }
 
 /// The claim of an idempotency key by a call. Keys are scoped to the API key and the operation.

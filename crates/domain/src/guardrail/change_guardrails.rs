@@ -1,9 +1,11 @@
 //! Deleting a guardrail, restoring a version of it, and setting the default guardrail of a workspace.
 
 use super::manage_guardrails::{audit_draft, check_default};
+use super::update_guardrail::MAX_ATTEMPTS;
 use super::{Guardrail, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
+use crate::change::Change;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 
@@ -11,15 +13,21 @@ impl ManageGuardrails {
     /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
     ///
     /// # Errors
-    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, or if the
-    /// store fails.
-    pub async fn delete(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
+    /// Fails if the caller lacks the right, if the guardrail does not exist, which includes a malformed id, if it has a
+    /// version that the caller does not accept, if concurrent changes win every time, or if the store fails.
+    pub async fn delete(&self, change: &Change<'_, ()>, id: &str) -> Result<(), GuardrailError> {
+        let by = change.by();
         by.check(Right::Write)?;
-        let before = self.get(by, id).await?;
-        check_default(by, before.workspace_default)?;
-        let audit = audit_draft(by, "guardrail.delete", Some(&before), None);
-        let deleted = self.guardrails.delete(before.guardrail.id, &audit).await?;
-        if deleted { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.get(by, id).await?;
+            check_default(by, before.workspace_default)?;
+            change.check_version(before.version())?;
+            let audit = change.audited(audit_draft(by, "guardrail.delete", Some(&before), None), &());
+            if self.guardrails.delete(before.guardrail.id, before.guardrail.version, &audit).await? {
+                return Ok(());
+            }
+        }
+        Err(GuardrailError::Conflict)
     }
 
     /// Creates a new version with name, budget and rules of an older one. If nothing differs, it creates none. The
@@ -30,14 +38,14 @@ impl ManageGuardrails {
     /// time, or if the store fails.
     pub async fn restore_version(
         &self,
-        by: &Authority,
+        change: &Change<'_, PlacedGuardrail>,
         id: &str,
         version: u32,
     ) -> Result<PlacedGuardrail, GuardrailError> {
-        by.check(Right::Write)?;
-        let Guardrail { name, budget, rules, .. } = self.get_version(by, id, version).await?.guardrail;
+        change.by().check(Right::Write)?;
+        let Guardrail { name, budget, rules, .. } = self.get_version(change.by(), id, version).await?.guardrail;
         let back = |now: Guardrail| Ok(Guardrail { name: name.clone(), budget, rules: rules.clone(), ..now });
-        self.change(by, "guardrail.restore", id, None, back).await
+        self.change(change, "guardrail.restore", id, None, back).await
     }
 
     /// Makes the guardrail its workspace's default, replacing the previous one.

@@ -5,7 +5,8 @@ use super::{
     Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailRules, InvalidGuardrail, ManageGuardrails,
     PlacedGuardrail,
 };
-use crate::authority::{Authority, Right};
+use crate::authority::Right;
+use crate::change::Change;
 
 impl ManageGuardrails {
     /// Creates a guardrail in the workspace that the draft names, or in the default workspace. It is assigned to no key
@@ -14,7 +15,12 @@ impl ManageGuardrails {
     /// # Errors
     /// Fails if the caller lacks the right, if the draft is invalid or has no name, if the workspace does not exist, or
     /// if the store fails.
-    pub async fn create(&self, by: &Authority, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
+    pub async fn create(
+        &self,
+        change: &Change<'_, PlacedGuardrail>,
+        draft: &GuardrailDraft,
+    ) -> Result<PlacedGuardrail, GuardrailError> {
+        let by = change.by();
         by.check(Right::Write)?;
         let workspace_default = draft.workspace_default() == Some(true);
         check_default(by, workspace_default)?;
@@ -31,7 +37,7 @@ impl ManageGuardrails {
         };
         let guardrail = draft.apply(blank, &self.names)?;
         let placed = PlacedGuardrail { guardrail, workspace_default };
-        let audit = audit_draft(by, "guardrail.create", None, Some(&placed));
+        let audit = change.audited(audit_draft(by, "guardrail.create", None, Some(&placed)), &placed);
         let added = self.guardrails.insert(&placed.guardrail, workspace_default, &audit).await?;
         if added { Ok(placed) } else { Err(GuardrailError::UnknownWorkspace) }
     }

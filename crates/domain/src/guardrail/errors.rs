@@ -2,6 +2,7 @@
 
 use super::filter::InvalidFilters;
 use crate::authority::Restricted;
+use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
 use crate::workspace::ChooseWorkspaceError;
 
@@ -56,6 +57,9 @@ pub enum GuardrailError {
     /// The caller manages several workspaces and names none.
     #[error("workspace_id is required: the key manages several workspaces")]
     WorkspaceRequired,
+    /// The guardrail has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
     /// Every attempt to write collided with a concurrent change.
     #[error("the guardrail was changed concurrently; try again")]
     Conflict,
@@ -71,6 +75,7 @@ impl GuardrailError {
             Self::Restricted(error) => error.kind(),
             Self::Invalid(_) | Self::WorkspaceRequired => ErrorKind::InvalidRequest,
             Self::UnknownGuardrail | Self::UnknownVersion | Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::PreconditionFailed(error) => error.kind(),
             Self::Conflict => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }

@@ -74,9 +74,9 @@ pub trait GuardrailRepository: Send + Sync {
     /// Returns the versions of a guardrail, newest first. The newest is the current state.
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
 
-    /// Deletes a guardrail with its versions and removes it from every key and workspace; returns false if it does not
-    /// exist.
-    async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Deletes a guardrail with its versions and removes it from every key and workspace, if `version` is its version;
+    /// returns false otherwise, or if it does not exist.
+    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Sets the default guardrail of a workspace, or clears it with `None`. Returns false if the workspace does not
     /// exist or the guardrail belongs to another workspace.

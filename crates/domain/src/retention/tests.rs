@@ -10,6 +10,7 @@ use crate::budget::{Ledger, MockLedgerMaintenance, UsageCharge};
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::observability::MockOutbox;
+use crate::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredResponse};
 use crate::system::{Clock, Timer};
 use crate::testing::contract::usage_record;
 use crate::testing::{EventCount, FixedClock, ManualTimer, MemoryAuditLog, MemoryStore, SequentialIds, join_all};
@@ -58,6 +59,7 @@ impl Fixture {
             rejections: self.store.rejections(),
             audit: self.store.audit_log(),
             outbox: self.store.outbox(),
+            repetitions: self.store.repetitions(),
             time: TimeSource { clock: Arc::new(self.clock.clone()), timer: Arc::new(self.timer.clone()) },
         }
     }
@@ -88,7 +90,6 @@ fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockLedgerMainte
 async fn execute_keeps_every_kind_without_a_policy() {
     let fixture = Fixture::with_audit_entries(3).await;
     let none = RetentionPolicy::default();
-    assert!(none.is_none() && !AUDIT.is_none() && !USAGE.is_none());
     assert_eq!(fixture.retention(none).execute(pending()).await, RetentionReport::default());
     assert_eq!(fixture.audit_entries().await, 3);
 }
@@ -175,6 +176,7 @@ async fn execute_continues_with_other_kinds_when_a_store_fails() {
         rejection_counts: 0,
         audit_entries: 2,
         dead_letters: 0,
+        idempotent_requests: 0,
         failed: vec![RetainedRows::UsageRecords, RetainedRows::DeadLetters],
     };
     assert_eq!(retention.execute(pending()).await, first);
@@ -233,6 +235,27 @@ async fn concurrent_rounds_remove_each_row_once() {
     assert!(removed.iter().all(|removed| *removed > 0), "both took part: {removed:?}");
     assert!(reports.iter().all(|report| report.failed.is_empty()));
     assert_eq!(fixture.audit_entries().await, 1);
+}
+
+#[tokio::test]
+async fn execute_removes_idempotent_requests_after_24_hours_without_a_policy() {
+    let fixture = Fixture::new();
+    let scope = |key: &str| RepetitionScope {
+        caller: "key:1".to_owned(),
+        route: "POST /keys".to_owned(),
+        key: key.parse().unwrap(),
+    };
+    for key in ["old", "new"] {
+        let request = Repetition { scope: scope(key), fingerprint: [0; 32] };
+        let stored = StoredRepetition { request, response: StoredResponse::Secret { id: "1".to_owned() } };
+        let draft = AuditDraft::done(&Actor::system(), "key.create", "key", Json::object([]));
+        let draft = AuditDraft { repetition: Some(stored), ..draft };
+        fixture.store.audit_log().append(&draft).await.unwrap();
+        fixture.clock.advance(DAY / 2 + Duration::from_millis(1));
+    }
+    let report = fixture.retention(RetentionPolicy::default()).execute(pending()).await;
+    assert_eq!(report, RetentionReport { idempotent_requests: 1, ..RetentionReport::default() });
+    assert!(fixture.store.repetitions().find(&scope("new")).await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -45,6 +45,7 @@ fn draft(number: u64) -> AuditDraft {
         subject: format!("key '{number}'"),
         outcome: if number.is_multiple_of(3) { AuditOutcome::Denied } else { AuditOutcome::Done },
         details: Json::parse("{\"after\" : {\"a\":1.0, \"a\":1e400}}").unwrap(),
+        repetition: None,
     }
 }
 
@@ -217,8 +218,8 @@ async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     assert_entries!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
     assert_entries!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
-    assert_entries!(stores, 1, Ok(true), guardrails.delete(id, &draft));
-    assert_entries!(stores, 0, Ok(false), guardrails.delete(id, &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.delete(id, 2, &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.delete(id, 1, &draft));
 }
 
 async fn catalogue_changes_append_one_entry_each(stores: &Stores) {

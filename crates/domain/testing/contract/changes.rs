@@ -69,7 +69,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
                 vec![workspace, rules]
             }
             4 => {
-                assert!(stores.guardrails.delete(guardrail_id(2), &draft).await.unwrap());
+                assert!(stores.guardrails.delete(guardrail_id(2), 2, &draft).await.unwrap());
                 vec![rules, workspace, key]
             }
             5 => {
@@ -157,7 +157,7 @@ async fn many_keys_are_one_change(stores: &Stores) {
     assert_eq!(changed_since(stores, before).await, few);
     assign(1).await;
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(2), 1, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Guardrail(guardrail_id(2)), workspace]);
 }
 
@@ -290,7 +290,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             }
             3 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
             4 => assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap()),
-            _ => assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap()),
+            _ => assert!(stores.guardrails.delete(guardrail_id(2), 3, &audit()).await.unwrap()),
         }
         assert!(feed().await > before, "step {step}");
         assert_eq!(feed().await, newest_change(stores).await.number, "step {step}");

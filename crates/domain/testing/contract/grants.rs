@@ -114,7 +114,7 @@ async fn changes_become_visible(stores: &Stores) {
         GrantScope::Management(_) => None,
     };
     assert_eq!(find(stores, 1).await.map(held), Some(Some(guardrail_id(9))));
-    stores.guardrails.delete(guardrail_id(9), &audit()).await.unwrap();
+    stores.guardrails.delete(guardrail_id(9), 1, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.map(held), Some(None));
 }

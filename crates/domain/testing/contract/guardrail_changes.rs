@@ -105,7 +105,7 @@ pub(super) async fn versions_returns_every_version(stores: &Stores) {
     let times: Vec<_> = versions.iter().map(|kept| kept.changed_at).collect();
     assert_eq!(times, [at(103), at(102), at(10)], "when each came to be");
     assert_eq!(stores.guardrails.versions(guardrail_id(11)).await.unwrap().len(), 1, "each has its own");
-    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(10), 3, &audit()).await.unwrap());
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
 }
 
@@ -215,7 +215,7 @@ pub(super) async fn delete_clears_default(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Workspace(workspace_id(1))];
     assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(default_of(stores, 1).await, None);
@@ -243,10 +243,10 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
-    assert!(stores.guardrails.delete(guardrail_id(11), &by("delete")).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(11), 1, &by("delete")).await.unwrap());
     wrote("delete").await;
     // Failed changes have no entry.
-    assert!(!stores.guardrails.delete(guardrail_id(11), &by("again")).await.unwrap());
+    assert!(!stores.guardrails.delete(guardrail_id(11), 1, &by("again")).await.unwrap());
     assert!(!stores.guardrails.insert(&guardrail(12, 9), false, &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());

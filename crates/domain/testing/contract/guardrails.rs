@@ -172,14 +172,14 @@ async fn delete_unassigns_all_keys(stores: &Stores) {
     assign(stores, guardrail_id(10), &[1]).await;
     assign(stores, guardrail_id(11), &[2]).await;
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Key(hash(1))];
     assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(stores.guardrails.find(guardrail_id(10)).await.unwrap(), None);
     assert_eq!(held_by(stores, 1).await, None);
     assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)), "another guardrail is untouched");
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 0);
-    assert!(!stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert!(!stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
     assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1)]);
 }
 
@@ -205,7 +205,7 @@ async fn delete_during_assignment_leaves_no_key(stores: &Stores) {
     insert_fixtures(stores).await;
     let acts = (0..6).map(|number| async move {
         if number == 3 {
-            assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+            assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
         } else {
             let assigned = assign(stores, guardrail_id(10), &[1, 2, 3]).await;
             assert!(assigned == Some(3) || assigned.is_none(), "{assigned:?}");

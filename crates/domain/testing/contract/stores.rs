@@ -14,6 +14,7 @@ use crate::file::DocumentRepository;
 use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
+use crate::repetition::IdempotentRequests;
 use crate::system::Timer;
 use crate::usage::{RejectionStore, UsageRepository};
 use crate::workspace::WorkspaceRepository;
@@ -54,6 +55,8 @@ pub struct Stores {
     pub outbox: Arc<dyn Outbox>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
+    /// Requests with an idempotency key.
+    pub repetitions: Arc<dyn IdempotentRequests>,
     /// For a cache in front of `key_grants`: a timer, and the time until changes are visible (at most a second). `None`
     /// if changes are visible at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
@@ -90,6 +93,7 @@ impl Stores {
             destinations: store.destinations(),
             outbox: store.outbox(),
             rejections: store.rejections(),
+            repetitions: store.repetitions(),
             grants_lag: None,
             clock,
             keep: Box::new(()),

@@ -59,7 +59,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
     assert_eq!(changed_since(stores, newest).await, []);
     assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(stores.guardrails.delete(guardrail(1, 2).id, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail(1, 2).id, 1, &audit()).await.unwrap());
     assert!(stores.destinations.delete(own.id, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(documents));

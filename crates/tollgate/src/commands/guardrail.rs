@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 use api_actix::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 use domain::api_key::KeyReference;
+use domain::change::Change;
 use domain::decision::ExplainGuardrailError;
 use domain::guardrail::{GuardrailDraft, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use domain::ids::{GuardrailId, WorkspaceId};
@@ -64,7 +65,7 @@ async fn create(
     if workspace.is_some() || draft.workspace_id().is_none() {
         draft = draft.in_workspace(context.workspace(&stores, workspace).await?);
     }
-    let made = ports.create(&context.authority(), &draft).await.map_err(describe_error)?.guardrail;
+    let made = ports.create(&Change::plain(&context.authority()), &draft).await.map_err(describe_error)?.guardrail;
     let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))
 }
@@ -90,7 +91,7 @@ async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitC
     let id = parse_id(id)?;
     let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(describe_error)?;
     let (stores, ports) = open(context).await?;
-    let changed = ports.update(&context.authority(), &id.to_string(), &draft).await;
+    let changed = ports.update(&Change::plain(&context.authority()), &id.to_string(), &draft).await;
     show_guardrail(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
 }
 
@@ -157,7 +158,7 @@ async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
-    let restored = ports.restore_version(&context.authority(), &id.to_string(), version).await;
+    let restored = ports.restore_version(&Change::plain(&context.authority()), &id.to_string(), version).await;
     let restored = restored.map_err(|error| match error {
         GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
         other => describe_error_of(other, id),
@@ -168,7 +169,7 @@ async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<Ex
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (_, ports) = open(context).await?;
-    let deleted = ports.delete(&context.authority(), &id.to_string()).await;
+    let deleted = ports.delete(&Change::plain(&context.authority()), &id.to_string()).await;
     deleted.map_err(|error| describe_error_of(error, id))?;
     let document = Deleted { id: &id.to_string(), deleted: true };
     context.output.show(&document, || format!("The guardrail {id} is deleted."))

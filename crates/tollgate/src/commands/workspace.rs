@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use domain::change::Change;
 use domain::container::BlobStore;
 use domain::edit::Edit;
 use domain::file::DeleteDocument;
@@ -307,7 +308,7 @@ async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[Work
     if with.contains(&WorkspaceContent::Guardrails) {
         let guardrails = stores.manage_guardrails(&context.config).await?;
         for placed in guardrails.list(&by, Some(id), 0, usize::MAX).await?.guardrails {
-            guardrails.delete(&by, &placed.guardrail.id.to_string()).await?;
+            guardrails.delete(&Change::plain(&by), &placed.guardrail.id.to_string()).await?;
         }
     }
     Ok(())

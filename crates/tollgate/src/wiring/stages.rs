@@ -255,6 +255,7 @@ impl JournaledProcess<'_> {
             destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
+            repetitions: Arc::clone(&stores.repetitions),
             probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
             meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
@@ -321,14 +322,12 @@ fn promote(config: &Config, stores: &Stores, running: Arc<RunningPromotions>) ->
 /// Removes old rows immediately and then about every hour, until the instance ends.
 fn start_retention(start: StartContext<'_>, random: Arc<dyn Randomness>) {
     let StartContext { config, stores, background, measures, .. } = start;
-    if config.retention.is_none() {
-        return;
-    }
     let ports = ApplyRetentionPorts {
         usage: Arc::new(stores.reports()),
         rejections: Arc::clone(&stores.rejections),
         audit: Arc::clone(&stores.audit),
         outbox: Arc::new(SeaOrmOutbox::new(stores.database.clone())),
+        repetitions: Arc::clone(&stores.repetitions),
         time: TimeSource { clock: Arc::clone(&stores.clock), timer: Arc::new(TokioTimer) },
     };
     let retention = Arc::new(ApplyRetention::new(ports, config.retention));

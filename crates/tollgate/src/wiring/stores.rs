@@ -11,8 +11,9 @@ use adapters_cache::LiveCatalogue;
 use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
-    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository,
-    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
+    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
+    SeaOrmModelRepository, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    Synchronous, is_temporary,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
@@ -26,6 +27,7 @@ use domain::file::DocumentRepository;
 use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
 use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
+use domain::repetition::IdempotentRequests;
 use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, ManageWorkspaces, WorkspaceRepository};
@@ -72,6 +74,8 @@ pub struct Stores {
     pub usage: Arc<dyn UsageRepository>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
+    /// Requests with an idempotency key.
+    pub repetitions: Arc<dyn IdempotentRequests>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// The change feed.
@@ -123,6 +127,7 @@ impl Stores {
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
             rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
+            repetitions: Arc::new(SeaOrmIdempotentRequests::new(database.clone())),
             audit: Arc::new(SeaOrmAuditLog::new(database.clone())),
             feed: Arc::new(SeaOrmChangeFeed::new(database.clone())),
             blobs,

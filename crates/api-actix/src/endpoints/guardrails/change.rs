@@ -1,8 +1,9 @@
 //! Creates, changes and deletes guardrails, and restores their versions.
 
-use super::record::{GuardrailChange, GuardrailRequest, GuardrailView};
+use super::record::{GuardrailChange, GuardrailRequest};
 use super::{draft, record, version_number};
 use crate::endpoints::prelude::*;
+use crate::http::operation::{idempotency_key, if_match};
 
 /// `POST …/guardrails`: creates a guardrail.
 pub(crate) const CREATE: Route = Route::management(
@@ -19,13 +20,16 @@ fn describe_create() -> Operation {
                        Any resolvable model name is accepted and stored as a canonical slug.";
     Operation::management("createGuardrail", "Create a guardrail", description)
         .body(BodySchema::of::<GuardrailRequest>(), None)
-        .created(record::response(), "The guardrail", &[400, 404, 415])
+        .parameter(idempotency_key())
+        .created(record::response(), "The guardrail", &[400, 404, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let draft = draft(call, payload).await?;
-    let made = call.routed().guardrails.create(by, &draft).await?;
-    Ok(Data::respond(StatusCode::CREATED, GuardrailView::new(&made)))
+    let body = call.read_json(payload).await?;
+    let draft = draft(&body)?;
+    let services = call.routed();
+    let create = async |change: &Change<'_, _>| services.guardrails.create(change, &draft).await;
+    call.post(by, body.text()?, create, |made| record::respond(StatusCode::CREATED, made)).await
 }
 
 /// `PATCH …/guardrails/{id}`: changes a guardrail.
@@ -43,14 +47,15 @@ fn describe_update() -> Operation {
                        creates a new version, which is effective on every replica within a second.";
     Operation::management("updateGuardrail", "Update a guardrail", description)
         .body(BodySchema::of::<GuardrailChange>(), None)
-        .answer(record::response(), "The updated guardrail", &[400, 404, 409, 415])
+        .parameter(if_match())
+        .answer(record::response(), "The updated guardrail", &[400, 404, 409, 412, 415])
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let draft = draft(call, payload).await?;
-    let changed = call.routed().guardrails.update(by, &call.id()?, &draft).await?;
-    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&changed)))
+    let draft = draft(&call.read_json(payload).await?)?;
+    let changed = call.routed().guardrails.update(&call.change(by)?, &call.id()?, &draft).await?;
+    Ok(record::respond(StatusCode::OK, &changed).respond())
 }
 
 /// `DELETE …/guardrails/{id}`: deletes a guardrail.
@@ -66,12 +71,13 @@ fn describe_delete() -> Operation {
     let body = BodySchema::named::<Deleted>("GuardrailDeletedResponse", "Confirms the deletion of a guardrail.");
     let description = "Removes the guardrail from its keys and from the workspace.";
     Operation::management("deleteGuardrail", "Delete a guardrail", description)
-        .answer(body, "Deleted", &[404])
+        .parameter(if_match())
+        .answer(body, "Deleted", &[400, 404, 409, 412])
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
-    call.routed().guardrails.delete(by, &call.id()?).await?;
+    call.routed().guardrails.delete(&call.change(by)?, &call.id()?).await?;
     Ok(Deleted::respond())
 }
 
@@ -88,12 +94,15 @@ fn describe_restore_version() -> Operation {
     let description = "Creates a new version with the name, the budget and the rules of an earlier version.";
     Operation::management("restoreGuardrailVersion", "Restore a version of a guardrail", description)
         .parameter(path("version", "The version's number"))
-        .answer(record::response(), "The updated guardrail", &[404, 409])
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .answer(record::response(), "The updated guardrail", &[400, 404, 409, 412])
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle_restore_version(call: &Call<'_>, by: &Authority) -> Outcome {
     let number = version_number(call)?;
-    let restored = call.routed().guardrails.restore_version(by, &call.id()?, number).await?;
-    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&restored)))
+    let (services, id) = (call.routed(), call.id()?);
+    let restore = async |change: &Change<'_, _>| services.guardrails.restore_version(change, &id, number).await;
+    call.post(by, "", restore, |restored| record::respond(StatusCode::OK, restored)).await
 }

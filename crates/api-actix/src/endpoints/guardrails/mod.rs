@@ -6,7 +6,6 @@ pub(crate) mod explain;
 pub(crate) mod read;
 mod record;
 
-use actix_web::web::Payload;
 use domain::decision::{ExplainGuardrailError, FilteringError};
 use domain::guardrail::{GuardrailDraft, GuardrailError, InvalidGuardrail};
 use serde_json::json;
@@ -14,6 +13,7 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use wires::client::{ErrorLocation, read_object};
 
+use crate::http::body::JsonBody;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::operation;
@@ -22,9 +22,8 @@ use crate::http::parameters;
 pub use explain::{ExplanationView, read_decision_request};
 pub use record::{GuardrailVersionView, GuardrailView};
 
-/// Reads the guardrail, or the change to one, from the body.
-async fn draft(call: &Call<'_>, payload: Payload) -> Result<GuardrailDraft, ApiError> {
-    let body = call.read_json(payload).await?;
+/// Parses the guardrail, or the change to one, from the body.
+fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
     let record = read_object(body.text()?)?;
     Ok(GuardrailDraft::read(&record)?)
 }
@@ -56,6 +55,7 @@ impl From<GuardrailError> for ApiError {
             GuardrailError::UnknownWorkspace => {
                 Self::from_kind(error.kind()).message("workspace_id: workspace not found")
             }
+            GuardrailError::PreconditionFailed(failed) => failed.into(),
             GuardrailError::WorkspaceRequired => Self::from_kind(error.kind()).message(error.to_string()),
             GuardrailError::Store(store) => Self::store(store),
         }

@@ -57,7 +57,7 @@ fn describe_get() -> Operation {
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.routed().guardrails.get(by, &call.id()?).await?;
-    Ok(Data::respond(StatusCode::OK, GuardrailView::new(&found)))
+    Ok(record::respond(StatusCode::OK, &found).respond())
 }
 
 /// `GET …/guardrails/{id}/versions`: lists the versions of a guardrail.

@@ -2,6 +2,7 @@
 //! locates their errors and tells null from absence.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
+use actix_web::http::StatusCode;
 use domain::guardrail::{
     BuiltinContentFilter, ContentFilter, Guardrail, GuardrailRules, GuardrailVersion, PlacedGuardrail,
 };
@@ -9,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::http::change::RecordResponse;
 use crate::http::operation::BodySchema;
 use crate::http::response::{FilterAction, ResetInterval, time, usd};
 
@@ -139,6 +141,11 @@ enum ScanScope {
 /// Returns the schema of one guardrail.
 pub(super) fn response() -> BodySchema {
     BodySchema::data::<GuardrailView<'_>>("GuardrailResponse", "One guardrail.")
+}
+
+/// Renders one guardrail with its entity tag.
+pub(super) fn respond(status: StatusCode, placed: &PlacedGuardrail) -> RecordResponse {
+    RecordResponse::data(status, GuardrailView::new(placed)).version(placed.version())
 }
 
 impl<'a> GuardrailView<'a> {

@@ -5,6 +5,7 @@ use crate::api_key::{ApiKeyName, LastKeyRule, ManagementKey};
 use crate::audit::{AuditDraft, AuditLog};
 use crate::authority::{Authority, ManagementAccess, ManagementScope};
 use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
+use crate::change::Change;
 use crate::decision::{DecisionDraft, DecisionSettings, MockDecisionProvider, UnpricedModels};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, by, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
@@ -50,7 +51,7 @@ impl ExplainFixture {
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
-        ports(&self.store).create(&by(), &read(record).unwrap()).await.unwrap()
+        ports(&self.store).create(&Change::plain(&by()), &read(record).unwrap()).await.unwrap()
     }
 
     async fn key(&self, number: u64, change: impl FnOnce(ApiKey) -> ApiKey) -> String {

@@ -9,7 +9,7 @@ use crate::testing::MemoryStore;
 use crate::workspace::WorkspaceRepository;
 
 async fn create(store: &MemoryStore, record: &str) -> Result<PlacedGuardrail, GuardrailError> {
-    ports(store).create(&by(), &read(record).unwrap()).await
+    ports(store).create(&Change::plain(&by()), &read(record).unwrap()).await
 }
 
 /// Returns the newest audit entry: action, subject and details.
@@ -99,7 +99,7 @@ async fn create_reports_store_failure_and_missing_workspace() {
         for (guardrails, kind) in [(away, ErrorKind::Unavailable), (gone, ErrorKind::NotFound)] {
             let ports = ManageGuardrails { guardrails: Arc::new(guardrails), ..ports(&store) };
             let draft = read(&format!(r#"{{"name":"a","workspace_default":{default}}}"#)).unwrap();
-            let error = ports.create(&by(), &draft).await.unwrap_err();
+            let error = ports.create(&Change::plain(&by()), &draft).await.unwrap_err();
             assert_eq!(error.kind(), kind);
         }
     }
@@ -112,7 +112,7 @@ async fn list_returns_pages_newest_first() {
     let mut made = Vec::new();
     for number in 0..5 {
         let record = format!(r#"{{"name":"g{number}","workspace_default":{}}}"#, number == 3);
-        made.push(ports.create(&by(), &read(&record).unwrap()).await.unwrap());
+        made.push(ports.create(&Change::plain(&by()), &read(&record).unwrap()).await.unwrap());
     }
     let names = |page: &crate::guardrail::GuardrailPage| -> Vec<(String, bool)> {
         let entry = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
@@ -132,13 +132,13 @@ async fn delete_removes_guardrail_and_its_default() {
     let made = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap();
     let id = made.guardrail.id.to_string();
     let manage = ports(&store);
-    manage.delete(&by(), &id).await.unwrap();
+    manage.delete(&Change::plain(&by()), &id).await.unwrap();
     let (action, subject, details) = noted(&store).await;
     assert_eq!((action.as_str(), subject), ("guardrail.delete", format!("guardrail {id}")));
     assert_eq!((&details["before"]["name"], details.get("after")), (&"a".into(), None));
     assert_eq!(default_of(&store, 900).await, None);
     for id in [id.as_str(), "nonsense", ""] {
-        assert_eq!(manage.delete(&by(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(manage.delete(&Change::plain(&by()), id).await.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(ports(&store).get(&by(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

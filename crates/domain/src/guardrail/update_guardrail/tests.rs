@@ -7,15 +7,16 @@ use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{by, guardrail, ports, read, store, workspace_id};
 use crate::guardrail::{GuardrailRepository, MockGuardrailRepository};
 use crate::testing::{MemoryStore, join_all};
+use crate::version::{IfMatch, Version};
 use crate::workspace::WorkspaceRepository;
 
 async fn made(store: &MemoryStore, record: &str) -> String {
-    let made = ports(store).create(&by(), &read(record).unwrap()).await.unwrap();
+    let made = ports(store).create(&Change::plain(&by()), &read(record).unwrap()).await.unwrap();
     made.guardrail.id.to_string()
 }
 
 async fn update(store: &MemoryStore, id: &str, change: &str) -> Result<PlacedGuardrail, GuardrailError> {
-    ports(store).update(&by(), id, &read(change).unwrap()).await
+    ports(store).update(&Change::plain(&by()), id, &read(change).unwrap()).await
 }
 
 async fn entries(store: &MemoryStore) -> usize {
@@ -121,26 +122,26 @@ async fn update_retries_on_newest_record_and_gives_up() {
     });
     overtaken.expect_update().returning(|after, _, _| Ok(after.version == 4));
     let (id, draft) = (guardrail(1).id.to_string(), read(r#"{"name":"b"}"#).unwrap());
-    let after = with(overtaken, &store).update(&by(), &id, &draft).await.unwrap();
+    let after = with(overtaken, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap();
     assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));
 
     let mut hopeless = MockGuardrailRepository::new();
     hopeless.expect_find().times(MAX_ATTEMPTS).returning(|_| Ok(Some(guardrail(1))));
     hopeless.expect_update().times(MAX_ATTEMPTS).returning(|_, _, _| Ok(false));
-    let error = with(hopeless, &store).update(&by(), &id, &draft).await.unwrap_err();
+    let error = with(hopeless, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 
     let mut deleted = MockGuardrailRepository::new();
     let mut there = [Some(guardrail(1)), None].into_iter();
     deleted.expect_find().returning(move |_| Ok(there.next().flatten()));
     deleted.expect_update().returning(|_, _, _| Ok(false));
-    let error = with(deleted, &store).update(&by(), &id, &draft).await.unwrap_err();
+    let error = with(deleted, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 
     let mut away = MockGuardrailRepository::new();
     away.expect_find().returning(|_| Ok(Some(guardrail(1))));
     away.expect_update().returning(|_, _, _| Err(StoreError::unavailable("away")));
-    let error = with(away, &store).update(&by(), &id, &draft).await.unwrap_err();
+    let error = with(away, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -157,7 +158,7 @@ async fn restore_creates_new_version() {
     let manage = ports(&store);
     let kept = manage.get_version(&by(), &id, 1).await.unwrap();
     assert_eq!((&kept.guardrail, kept.changed_by.as_str()), (&first, "user:ada"));
-    let back = manage.restore_version(&by(), &id, 1).await.unwrap();
+    let back = manage.restore_version(&Change::plain(&by()), &id, 1).await.unwrap();
     let Guardrail { version, updated_at, .. } = back.guardrail;
     assert_eq!(back.guardrail, Guardrail { version: 3, updated_at, ..first.clone() });
     assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
@@ -165,12 +166,16 @@ async fn restore_creates_new_version() {
     assert_eq!(entry.action, "guardrail.restore");
     let versions = ports(&store).list_versions(&by(), &id).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
-    assert_eq!(manage.restore_version(&by(), &id, 3).await.unwrap().guardrail.version, 3, "nothing differs");
+    assert_eq!(
+        manage.restore_version(&Change::plain(&by()), &id, 3).await.unwrap().guardrail.version,
+        3,
+        "nothing differs"
+    );
 
     for (id, version, unknown) in
         [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "guardrail not found")]
     {
-        let error = manage.restore_version(&by(), id, version).await.unwrap_err();
+        let error = manage.restore_version(&Change::plain(&by()), id, version).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(unknown), "{error}");
         assert_eq!(manage.get_version(&by(), id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -178,4 +183,81 @@ async fn restore_creates_new_version() {
     let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead").await;
     assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.guardrails().find(first.id).await.unwrap().is_some());
+}
+
+/// A change that accepts these versions.
+fn accepting(versions: impl Into<Vec<Version>>) -> Option<IfMatch> {
+    Some(IfMatch::Versions(versions.into()))
+}
+
+#[tokio::test]
+async fn change_of_another_version_fails_and_changes_nothing() {
+    let (store, by) = (store().await, by());
+    let manage = ports(&store);
+    let id = made(&store, r#"{"name":"a"}"#).await;
+    let first = manage.get(&by, &id).await.unwrap().version();
+    update(&store, &id, r#"{"name":"b"}"#).await.unwrap();
+    let (second, before) = (manage.get(&by, &id).await.unwrap().version(), entries(&store).await);
+    assert_ne!(first, second);
+    for if_match in [accepting([first]), accepting([])] {
+        let draft = read(r#"{"name":"c"}"#).unwrap();
+        let updated = manage.update(&Change::conditional(&by, if_match.clone()), &id, &draft).await.map(drop);
+        let restored = manage.restore_version(&Change::conditional(&by, if_match.clone()), &id, 1).await.map(drop);
+        let deleted = manage.delete(&Change::conditional(&by, if_match), &id).await;
+        for outcome in [updated, restored, deleted] {
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+        }
+    }
+    assert_eq!((manage.get(&by, &id).await.unwrap().version(), entries(&store).await), (second, before));
+    let draft = read(r#"{"name":"c"}"#).unwrap();
+    let third = manage.update(&Change::conditional(&by, accepting([first, second])), &id, &draft).await.unwrap();
+    let any = Change::conditional(&by, Some(IfMatch::Any));
+    assert_eq!(manage.restore_version(&any, &id, 1).await.unwrap().guardrail.name.as_str(), "a");
+    let stale = Change::conditional(&by, accepting([third.version()]));
+    assert!(manage.delete(&stale, &id).await.is_err());
+    let unknown = guardrail(9_999).id.to_string();
+    let error = manage.delete(&stale, &unknown).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "of a guardrail that does not exist");
+    manage.delete(&Change::conditional(&by, Some(IfMatch::Any)), &id).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_of_many_concurrent_changes_of_a_version_succeeds() {
+    let (store, by) = (store().await, by());
+    let manage = ports(&store);
+    let id = made(&store, r#"{"name":"a"}"#).await;
+    let version = manage.get(&by, &id).await.unwrap().version();
+    let outcomes = join_all((0..10).map(|number| {
+        let (manage, by, id) = (&manage, &by, &id);
+        async move {
+            let change = Change::conditional(by, accepting([version]));
+            manage.update(&change, id, &read(&format!(r#"{{"name":"n{number}"}}"#)).unwrap()).await.is_ok()
+        }
+    }))
+    .await;
+    assert_eq!(outcomes.iter().filter(|succeeded| **succeeded).count(), 1);
+}
+
+#[tokio::test]
+async fn version_covers_every_writable_member_and_nothing_else() {
+    let store = store().await;
+    let id = made(&store, r#"{"name":"a"}"#).await;
+    let mut seen = vec![ports(&store).get(&by(), &id).await.unwrap().version()];
+    for change in [
+        r#"{"name":"b"}"#,
+        r#"{"description":"d"}"#,
+        r#"{"ignored_providers":["mirror"]}"#,
+        r#"{"limit_usd":1,"reset_interval":null}"#,
+        r#"{"limit_usd":2}"#,
+        r#"{"reset_interval":"daily"}"#,
+        r#"{"enforce_zdr":true}"#,
+        r#"{"content_filters":[{"pattern":"p","action":"flag"}]}"#,
+        r#"{"content_filter_builtins":[{"slug":"email","action":"block"}]}"#,
+        r#"{"workspace_default":true}"#,
+    ] {
+        let version = update(&store, &id, change).await.unwrap().version();
+        assert!(!seen.contains(&version), "{change}");
+        seen.push(version);
+        assert_eq!(update(&store, &id, change).await.unwrap().version(), version, "{change}");
+    }
 }

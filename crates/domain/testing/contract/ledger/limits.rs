@@ -174,6 +174,6 @@ pub(super) async fn guardrail_budgets_count_per_key(stores: &Stores) {
     let unlimited = Guardrail { budget: None, version: 2, ..guardrail_with(1, 1, None) };
     assert!(stores.guardrails.update(&unlimited, None, &audit()).await.unwrap());
     reserve(stores, 7, &second, 1_000).await.expect("a removed budget has no effect");
-    assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(2), 1, &audit()).await.unwrap());
     reserve(stores, 8, &both, 1_000).await.expect("nor does a guardrail that is gone");
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::authority::{Authority, ManagementScope};
 use domain::budget::{ResetInterval, SpendLimit};
+use domain::change::Change;
 use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 use domain::guardrail::GuardrailDraft;
@@ -396,7 +397,7 @@ impl Fixtures {
         let (_, limited_secret) = create.execute(&Authority::system(), limited).await?;
         let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
         let guardrails = stores.manage_guardrails(config).await?;
-        let guardrail = guardrails.create(&Authority::system(), &draft).await?.guardrail;
+        let guardrail = guardrails.create(&Change::plain(&Authority::system()), &draft).await?.guardrail;
         let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores

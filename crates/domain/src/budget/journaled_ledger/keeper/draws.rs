@@ -81,6 +81,7 @@ impl Keeper {
         for ask in asks {
             let answer: Answer = Err(match error {
                 StoreError::Corrupt(text) => StoreError::Corrupt(text.clone()),
+                StoreError::Repeated => StoreError::Repeated,
                 StoreError::Unavailable(source) => StoreError::unavailable(source.to_string()),
             });
             ask.answer(|| Some(answer));

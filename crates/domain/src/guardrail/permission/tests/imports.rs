@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{candidate, forbidding};
+use crate::change::Change;
 use crate::guardrail::fixtures::{by, endpoints, ports, read, row, store};
 use crate::guardrail::{Guardrail, GuardrailRepository, KnownNames, ManageGuardrails};
 use crate::ids::GuardrailId;
@@ -44,12 +45,12 @@ impl Fixture {
 
     async fn guardrail(&self, rules: &str) -> GuardrailId {
         let record = read(&format!(r#"{{"name":"g",{rules}}}"#)).unwrap();
-        self.ports().await.create(&by(), &record).await.unwrap().guardrail.id
+        self.ports().await.create(&Change::plain(&by()), &record).await.unwrap().guardrail.id
     }
 
     async fn change(&self, id: GuardrailId, change: &str) {
         let use_case = self.ports().await;
-        use_case.update(&by(), &id.to_string(), &read(change).unwrap()).await.unwrap();
+        use_case.update(&Change::plain(&by()), &id.to_string(), &read(change).unwrap()).await.unwrap();
     }
 
     async fn stored(&self, id: GuardrailId) -> Guardrail {
@@ -161,7 +162,7 @@ async fn ban_ids_follow_their_list_through_changes_and_versions() {
     assert_eq!(banned().await, [None, None]);
     for (version, expected) in [(1, [IGNORED, None]), (2, [IGNORED, None]), (3, [None, IGNORED]), (4, [None, None])] {
         let restore = fixture.ports().await;
-        restore.restore_version(&by(), &id.to_string(), version).await.unwrap();
+        restore.restore_version(&Change::plain(&by()), &id.to_string(), version).await.unwrap();
         assert_eq!(banned().await, expected, "version {version}");
     }
     fixture.change(id, r#"{"ignored_models":["zed/one"]}"#).await;

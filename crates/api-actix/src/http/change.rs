@@ -1,0 +1,158 @@
+//! Changes over HTTP: their precondition, their repetition, and the response with its entity tag and cache policy.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue};
+use domain::authority::Authority;
+use domain::change::Change;
+use domain::error::ErrorKind;
+use domain::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredResponse};
+use domain::version::Version;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::call::Call;
+use super::conditions::{idempotency_key, if_match};
+use super::error::ApiError;
+use super::response::{CACHE_POLICY, Data};
+use super::routes::Outcome;
+
+/// The cache policy of a response with a secret.
+const SECRET_CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
+
+/// The response of an operation on one record, ready to be sent and to be stored.
+pub(crate) struct RecordResponse {
+    status: StatusCode,
+    body: String,
+    version: Option<Version>,
+    /// The id of the record whose secret the body contains.
+    secret_of: Option<String>,
+}
+
+impl RecordResponse {
+    /// Renders `{"data":…}`.
+    pub(crate) fn data<T: Serialize + ToSchema>(status: StatusCode, data: T) -> Self {
+        Self::json(status, &Data { data })
+    }
+
+    /// Renders a body.
+    pub(crate) fn json(status: StatusCode, body: &(impl Serialize + ToSchema)) -> Self {
+        // Views hold only strings, numbers and lists of them, so this never fails.
+        let body = serde_json::to_string(body).unwrap_or_default();
+        Self { status, body, version: None, secret_of: None }
+    }
+
+    /// Adds the entity tag of the record.
+    pub(crate) fn version(self, version: Version) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
+    /// Marks the body as one with the secret of this record. It is never stored.
+    pub(crate) fn secret_of(self, id: impl ToString) -> Self {
+        Self { secret_of: Some(id.to_string()), ..self }
+    }
+
+    /// Creates the response. This is the only place that sets the entity tag and the cache policy of a record.
+    pub(crate) fn respond(self) -> HttpResponse {
+        let policy = if self.secret_of.is_some() { SECRET_CACHE_POLICY } else { CACHE_POLICY };
+        let mut response = HttpResponse::with_body(self.status, self.body).map_into_boxed_body();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, policy);
+        if let Some(etag) = self.version.and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok()) {
+            headers.insert(ETAG, etag);
+        }
+        response
+    }
+
+    fn to_stored(&self) -> StoredResponse {
+        match &self.secret_of {
+            Some(id) => StoredResponse::Secret { id: id.clone() },
+            None => {
+                StoredResponse::Content { status: self.status.as_u16(), body: self.body.clone(), version: self.version }
+            }
+        }
+    }
+
+    fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
+        match stored {
+            StoredResponse::Content { status, body, version } => {
+                let status = StatusCode::from_u16(status)
+                    .map_err(|error| ApiError::from_kind(ErrorKind::Internal).caused_by(error))?;
+                Ok(Self { status, body, version, secret_of: None })
+            }
+            StoredResponse::Secret { id } => Err(ApiError::from_kind(ErrorKind::Conflict)
+                .message(
+                    "The first request with this Idempotency-Key returned a secret, which is not stored. Rotate the \
+                     key to get another one.",
+                )
+                .metadata("id", id)),
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Returns a change with the precondition of the request, for methods that are repeatable by themselves.
+    pub(crate) fn change<'a, R>(&self, by: &'a Authority) -> Result<Change<'a, R>, ApiError> {
+        Ok(Change::conditional(by, if_match(self.request.headers())?))
+    }
+
+    /// Runs a POST, once for each `Idempotency-Key`, and responds. `body` is that of the request, `render` creates the
+    /// response to the result of `execute`. Of concurrent requests with one key the losers get the response of the one
+    /// that took effect.
+    pub(crate) async fn post<R, E>(
+        &self,
+        by: &Authority,
+        body: &str,
+        execute: impl AsyncFnOnce(&Change<'_, R>) -> Result<R, E>,
+        render: impl Fn(&R) -> RecordResponse + Send + Sync,
+    ) -> Outcome
+    where
+        ApiError: From<E>,
+    {
+        let change = self.change(by)?;
+        let Some(key) = idempotency_key(self.request.headers())? else {
+            let result = execute(&change).await?;
+            return Ok(render(&result).respond());
+        };
+        let route = format!("{} {}", self.request.method(), self.pattern);
+        let scope = RepetitionScope { caller: by.actor().name.clone(), route, key };
+        let request = Repetition { scope, fingerprint: self.fingerprint(body) };
+        if let Some(response) = self.repeated(&request).await? {
+            return Ok(response.respond());
+        }
+        let stored = |result: &R| render(result).to_stored();
+        let change = change.stored_as(request.clone(), &stored);
+        match execute(&change).await {
+            Ok(result) => Ok(render(&result).respond()),
+            // The request may have lost against its repetition, or its commit may have had no answer.
+            Err(error) => match self.repeated(&request).await {
+                Ok(Some(response)) => Ok(response.respond()),
+                Err(conflict) if conflict.is_conflict() => Err(conflict),
+                Ok(None) | Err(_) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Returns the stored response to an earlier request with this key.
+    async fn repeated(&self, request: &Repetition) -> Result<Option<RecordResponse>, ApiError> {
+        let found = self.gateway.services.repetitions.find(&request.scope).await.map_err(ApiError::store)?;
+        let Some(StoredRepetition { request: first, response }) = found else { return Ok(None) };
+        if first.fingerprint != request.fingerprint {
+            let message = "The Idempotency-Key was used for another request: its path or body differs.";
+            return Err(ApiError::from_kind(ErrorKind::Conflict).message(message));
+        }
+        RecordResponse::from_stored(response).map(Some)
+    }
+
+    /// Hashes path, query and body, each after its length.
+    fn fingerprint(&self, body: &str) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        for part in [self.request.path(), self.request.query_string(), body] {
+            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+            digest.update(part);
+        }
+        digest.finalize().into()
+    }
+}

@@ -1,0 +1,118 @@
+//! Conditional and repeated changes: `ETag`, `If-Match` and `Idempotency-Key`.
+
+use domain::audit::AuditLog;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{BASE, Caller, Gateway, Setup, workspace};
+
+fn body(name: &str) -> String {
+    json!({"name": name, "workspace_id": workspace(1).to_string()}).to_string()
+}
+
+async fn send(gateway: &Gateway, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let bearer = Caller::Management.bearer();
+    let mut all = vec![("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    all.extend(headers);
+    gateway.send(method, &format!("{BASE}{path}"), &all, body.as_bytes()).await
+}
+
+async fn create(gateway: &Gateway, key: &str, body: &str) -> Reply {
+    send(gateway, "POST", "/guardrails", &[("Idempotency-Key", key)], body).await
+}
+
+async fn entries(setup: &domain::testing::MemoryStore) -> usize {
+    setup.audit_log().read(0, 1_000).await.unwrap().len()
+}
+
+/// Returns status, body, tag and cache policy.
+fn whole(reply: &Reply) -> (u16, Value, Option<String>, Option<String>) {
+    let header = |name| reply.header(name).map(str::to_owned);
+    (reply.status, reply.json(), header("etag"), header("cache-control"))
+}
+
+#[tokio::test]
+async fn if_match_of_another_version_is_412_and_changes_nothing() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let made = send(&gateway, "POST", "/guardrails", &[], &body("g")).await;
+    let first = made.header("etag").unwrap().to_owned();
+    let id = made.json()["data"]["id"].as_str().unwrap().to_owned();
+    let path = format!("/guardrails/{id}");
+    let changed = send(&gateway, "PATCH", &path, &[("If-Match", &first)], r#"{"name":"h"}"#).await;
+    assert_eq!((changed.status, changed.header("cache-control")), (200, Some("private, no-cache")));
+    let second = changed.header("etag").unwrap().to_owned();
+    assert_ne!(first, second);
+    let count = entries(&store).await;
+    let weak = format!("W/{second}");
+    for (method, path, body) in [
+        ("PATCH", path.clone(), r#"{"name":"i"}"#),
+        ("PATCH", path.clone(), r#"{"name":"h"}"#),
+        ("DELETE", path.clone(), ""),
+        ("POST", format!("{path}/versions/1/restore"), ""),
+    ] {
+        for tag in [&first, &weak, "\"x\""] {
+            let reply = send(&gateway, method, &path, &[("If-Match", tag)], body).await;
+            assert!(reply.expect_error(412).contains("another version"), "{method} {tag}");
+        }
+        let reply = send(&gateway, method, &path, &[("If-Match", "x")], body).await;
+        assert!(reply.expect_error(400).contains("If-Match"), "{method}");
+    }
+    let read = send(&gateway, "GET", &path, &[], "").await;
+    assert_eq!((read.header("etag"), read.json()["data"]["name"].as_str()), (Some(second.as_str()), Some("h")));
+    assert_eq!(entries(&store).await, count);
+    let listed = format!("\"x\", {second}");
+    assert_eq!(send(&gateway, "PATCH", &path, &[("If-Match", &listed)], r#"{"name":"i"}"#).await.status, 200);
+    assert_eq!(send(&gateway, "DELETE", &path, &[("If-Match", "*")], "").await.status, 200);
+    assert_eq!(send(&gateway, "DELETE", &path, &[("If-Match", "*")], "").await.status, 404);
+}
+
+#[tokio::test]
+async fn repeated_post_has_one_effect_and_the_first_response() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let first = create(&gateway, "a", &body("g")).await;
+    assert_eq!(first.status, 201);
+    let count = entries(&store).await;
+    let id = first.json()["data"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(send(&gateway, "PATCH", &format!("/guardrails/{id}"), &[], r#"{"name":"h"}"#).await.status, 200);
+    assert_eq!(whole(&create(&gateway, "a", &body("g")).await), whole(&first), "byte for byte, although it changed");
+    assert!(create(&gateway, "a", &body("other")).await.expect_error(409).contains("Idempotency-Key"));
+    assert_eq!(create(&gateway, "b", &body("g")).await.status, 201, "another key");
+    assert_eq!(entries(&store).await, count + 2);
+    let restore = format!("/guardrails/{id}/versions/1/restore");
+    let restored = send(&gateway, "POST", &restore, &[("Idempotency-Key", "a")], "").await;
+    assert_eq!(restored.status, 200, "another route");
+    let other = format!("/guardrails/{id}/versions/2/restore");
+    send(&gateway, "POST", &other, &[("Idempotency-Key", "a")], "").await.expect_error(409);
+    let count = entries(&store).await;
+    let again = send(&gateway, "POST", &restore, &[("Idempotency-Key", "a"), ("If-Match", "\"x\"")], "").await;
+    assert_eq!((whole(&again), entries(&store).await), (whole(&restored), count), "it was accepted once");
+}
+
+#[tokio::test]
+async fn failed_call_is_not_stored() {
+    let gateway = Setup::new().await.start();
+    create(&gateway, "a", r#"{"description":"no name"}"#).await.expect_error(400);
+    assert_eq!(create(&gateway, "a", &body("g")).await.status, 201);
+    for key in ["", "a b", &"x".repeat(256)] {
+        assert!(create(&gateway, key, &body("g")).await.expect_error(400).contains("Idempotency-Key"), "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn concurrent_posts_with_one_key_have_one_effect_and_one_response() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let before = entries(&store).await;
+    let text = body("g");
+    let replies = join_all((0..8).map(|_| create(&gateway, "a", &text))).await;
+    for reply in &replies {
+        assert_eq!(whole(reply), whole(&replies[0]));
+    }
+    assert_eq!((replies[0].status, entries(&store).await), (201, before + 1));
+}

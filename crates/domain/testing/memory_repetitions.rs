@@ -1,0 +1,54 @@
+//! Stored requests in memory.
+
+use std::sync::MutexGuard;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::memory_state::{Database, State};
+use super::memory_store::MemoryIdempotentRequests;
+use crate::audit::AuditDraft;
+use crate::error::StoreError;
+use crate::repetition::{IdempotentRequests, REPETITION_KEPT, RepetitionScope, StoredRepetition};
+
+impl State {
+    fn repetition(&self, scope: &RepetitionScope, now: DateTime<Utc>) -> Option<&StoredRepetition> {
+        let (stored, at) = self.repetitions.get(scope)?;
+        (*at > now - REPETITION_KEPT).then_some(stored)
+    }
+}
+
+impl Database {
+    /// Begins a change with this audit entry.
+    ///
+    /// # Errors
+    /// A request of the same scope is stored.
+    pub(super) fn begin(&self, audit: &AuditDraft) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state();
+        let is_stored = |stored: &StoredRepetition| state.repetition(&stored.request.scope, self.now()).is_some();
+        if audit.repetition.as_ref().is_some_and(is_stored) { Err(StoreError::Repeated) } else { Ok(state) }
+    }
+}
+
+#[async_trait]
+impl IdempotentRequests for MemoryIdempotentRequests {
+    async fn find(&self, scope: &RepetitionScope) -> Result<Option<StoredRepetition>, StoreError> {
+        Ok(self.0.state().repetition(scope, self.0.now()).cloned())
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let mut state = self.0.state();
+        let mut old: Vec<(DateTime<Utc>, RepetitionScope)> = state
+            .repetitions
+            .iter()
+            .filter(|(_, (_, at))| *at < before)
+            .map(|(scope, (_, at))| (*at, scope.clone()))
+            .collect();
+        old.sort_by_key(|(at, _)| *at);
+        old.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        for (_, scope) in &old {
+            state.repetitions.remove(scope);
+        }
+        Ok(old.len() as u64)
+    }
+}
