@@ -68,6 +68,8 @@ async fn fill(folder: &Folder, database: &Database) {
         "INSERT INTO idempotency_claims SELECT x'01', 'promote', 'k ''ü', 's', id, 5 FROM documents",
         "INSERT INTO destinations VALUES ('d', 'w', 'webhook', 'n', 'enc1:x', 1, 5, NULL)",
         "INSERT INTO outbox VALUES ('o', 'd', '{\"a\": 1}', 'waiting', 0, 5, NULL, 5)",
+        "INSERT INTO idempotent_requests VALUES ('k', 'POST /keys', 'a', x'01', 201, '{}', '00', NULL, 1)",
+        "INSERT INTO idempotent_requests VALUES ('k', 'POST /keys', 'b', x'', NULL, NULL, NULL, 'id', 9223372036854775807)",
         "INSERT INTO rejections VALUES (x'01', 3600000, 429, 'rate', NULL, 3)",
         "INSERT INTO rejections VALUES (x'0102', 3600000, 429, 'rate', x'00', 9223372036854775807)",
         "INSERT INTO guardrail_versions VALUES ('g', 1, 'n', '{}', NULL, NULL, 5, 'system')",

@@ -8,6 +8,7 @@ mod bodies;
 mod broadcast;
 mod catalogue;
 mod catalogue_import;
+mod changes;
 mod command_line;
 mod concurrency;
 mod configuration_file;
