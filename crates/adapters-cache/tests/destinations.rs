@@ -11,7 +11,7 @@ use domain::ids::{DestinationId, WorkspaceId};
 use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, DestinationRepository, Destinations};
 use domain::testing::{FixedClock, MemoryStore, SequentialIds};
-use domain::workspace::CreateWorkspace;
+use domain::workspace::{CreateWorkspace, WorkspaceChange};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -44,8 +44,8 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     let store = MemoryStore::new();
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
     let make = CreateWorkspace::new(store.workspaces(), Arc::new(clock.clone()), Arc::new(ids));
-    let workspace = make.execute(&Authority::system(), "one", None).await.unwrap().id;
-    let other = make.execute(&Authority::system(), "two", None).await.unwrap().id;
+    let workspace = make.execute(&Authority::system(), &WorkspaceChange::named("one")).await.unwrap().id;
+    let other = make.execute(&Authority::system(), &WorkspaceChange::named("two")).await.unwrap().id;
     let live = Arc::new(LiveDestinations::load(store.destinations(), 0).await.unwrap());
     assert!(live.for_workspace(workspace).is_none());
 

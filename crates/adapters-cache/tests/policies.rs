@@ -146,7 +146,7 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn delete(&self, _: GuardrailId, _: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, _: GuardrailId, _: u32, _: &AuditDraft) -> Result<bool, StoreError> {
         unavailable()
     }
 

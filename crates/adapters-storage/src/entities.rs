@@ -352,6 +352,9 @@ entity! {
     /// The tenants.
     workspaces "workspaces" [id: String] {
         pub name: String,
+        /// Unique among the workspaces that are not deleted.
+        pub slug: String,
+        pub description: Option<String>,
         pub owner_id: Option<String>,
         pub is_default: bool,
         pub suspended: bool,
@@ -369,6 +372,7 @@ entity! {
         pub default_guardrail_id: Option<String>,
         /// The number of documents, including pending ones.
         pub document_count: i64,
+        pub updated_at: Option<i64>,
         /// The time at which the workspace got credit after having none.
         pub credit_began_at: Option<i64>,
         /// Charges before that time that were folded after it. They are added to the base of the credit.

@@ -29,7 +29,7 @@ async fn insert_fixtures(database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
-    workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     for number in 1..=3 {
         assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
     }
@@ -107,7 +107,7 @@ async fn verification_finds_rows_changed_outside_service(
         assert!(found.row_violations.iter().any(|fault| fault.row == named), "{named} in {found:?}");
     }
     // A manipulation does not block changes, and a change does not hide the manipulation.
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), false, &audit()).await.unwrap();
     assert!(!verify(&database).await.is_verified());
 }
 
@@ -165,7 +165,7 @@ async fn change_has_one_time_in_its_rows_the_feed_and_the_log() {
     let database = open_by(&folder.settings(), Arc::new(AdvancingClock::default())).await;
     insert_fixtures(&database).await;
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
-    workspaces.insert(&workspace(2), &audit()).await.unwrap();
+    workspaces.insert(&workspace(2), false, &audit()).await.unwrap();
     let guardrails = SeaOrmGuardrailRepository::new(database);
     let assert_one_time = async |change: &str, times: &str| {
         let pool = folder.raw().await;

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 /// Inserts workspace 1 and its key 1 with a limit in picodollars.
 async fn insert_fixtures(database: &Database, limit: i64) {
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: None });
     let key = ApiKey { limit, ..key(1, ApiKeyScope::Inference(workspace_id(1))) };
     assert!(SeaOrmApiKeyRepository::new(database.clone()).insert(&key, &audit()).await.unwrap());

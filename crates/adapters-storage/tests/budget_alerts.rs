@@ -14,7 +14,7 @@ use domain::workspace::WorkspaceRepository;
 
 /// Inserts workspace 1 with keys from 1, each with a limit of 100 picodollars.
 async fn insert_keys(database: &Database, keys: u64) {
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let repository = SeaOrmApiKeyRepository::new(database.clone());
     for number in 1..=keys {
         let limit = Some(SpendLimit { amount: Usd::from_pico(100), reset: None });

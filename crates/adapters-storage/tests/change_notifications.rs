@@ -9,7 +9,7 @@ use std::time::Duration;
 use adapters_storage::{ChangeNotifications, Database, PollIntervals, SeaOrmWorkspaceRepository, StorageSettings};
 use common::{audit, clock, open_by, workspace, workspace_id};
 use domain::change_feed::ChangeSignal;
-use domain::workspace::WorkspaceRepository;
+use domain::workspace::{Workspace, WorkspaceRepository, WorkspaceUpdate};
 use test_servers::{PgBouncer, Postgres};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ impl Listening {
     async fn over(url: &str) -> Self {
         let settings = StorageSettings::new(url);
         let other = open_by(&settings, clock()).await;
-        SeaOrmWorkspaceRepository::new(other.clone()).insert(&workspace(1), &audit()).await.unwrap();
+        SeaOrmWorkspaceRepository::new(other.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
         let database = Database::open(&settings, clock()).await.unwrap();
         let intervals = PollIntervals { unnotified: OFTEN, notified: NEVER };
         let notifications = Arc::new(ChangeNotifications::new(database, intervals));
@@ -64,9 +64,11 @@ impl Listening {
         self.drain().await;
         let repository = SeaOrmWorkspaceRepository::new(self.other.clone());
         let audit = audit();
-        let change = repository.set_suspended(workspace_id(1), suspended, &audit);
+        let before = repository.find(workspace_id(1)).await.unwrap().unwrap();
+        let after = Workspace { suspended, ..before.clone() };
+        let change = repository.update(&before, &after, &audit);
         let (woken, changed) = tokio::join!(timeout(SOON, self.notifications.wait()), change);
-        assert!(changed.unwrap());
+        assert_eq!(changed.unwrap(), WorkspaceUpdate::Updated);
         woken.unwrap();
     }
 

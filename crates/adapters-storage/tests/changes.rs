@@ -57,7 +57,7 @@ impl Process {
 /// Returns two processes on a database with a workspace and a number of keys.
 async fn two(folder: &Folder, keys: u64) -> [Process; 2] {
     let databases = [folder.open().await, folder.open().await];
-    SeaOrmWorkspaceRepository::new(databases[0].clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(databases[0].clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let repository = SeaOrmApiKeyRepository::new(databases[0].clone());
     for number in 1..=keys {
         assert!(repository.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());

@@ -38,7 +38,7 @@ fn endless() -> CheckpointLimits {
 async fn write(database: &Database, numbers: std::ops::Range<u128>) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     for number in numbers {
-        workspaces.insert(&workspace(number), &audit()).await.unwrap();
+        workspaces.insert(&workspace(number), false, &audit()).await.unwrap();
     }
 }
 
@@ -262,7 +262,7 @@ async fn removed_database_does_not_panic() {
     // SQLite may do anything here, but no task panics, and closing ends.
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     for number in 50..100 {
-        let _whatever = workspaces.insert(&workspace(number), &audit()).await;
+        let _whatever = workspaces.insert(&workspace(number), false, &audit()).await;
     }
     sleep(Duration::from_millis(100)).await;
     timeout(Duration::from_secs(8), database.close()).await.unwrap();

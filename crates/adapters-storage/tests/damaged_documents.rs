@@ -12,7 +12,7 @@ use domain::workspace::WorkspaceRepository;
 async fn scan_names_damaged_rows_and_returns_the_others() {
     let folder = Folder::new();
     let database = folder.open().await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let documents = SeaOrmDocumentRepository::new(database);
     for number in 1..=5 {
         documents.reserve(&pending(number, 1, 10), quota(1_000), None).await.unwrap();

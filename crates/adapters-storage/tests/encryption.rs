@@ -67,7 +67,7 @@ fn is_hidden(config: &str) -> bool {
 async fn secrets_are_encrypted_with_a_key() {
     let folder = Folder::new();
     let database = open_with(&folder, Some(KEY)).await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     add(&database, 1).await;
     let config = stored(&folder, 1).await;
     assert!(is_hidden(&config), "{config}");
@@ -81,7 +81,7 @@ async fn secrets_are_encrypted_with_a_key() {
 async fn plain_rows_are_read_and_encrypted_when_written() {
     let folder = Folder::new();
     let plain = open_with(&folder, None).await;
-    SeaOrmWorkspaceRepository::new(plain.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(plain.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     for number in 1..=2 {
         add(&plain, number).await;
         assert!(is_plain(&stored(&folder, number).await));
@@ -100,7 +100,7 @@ async fn plain_rows_are_read_and_encrypted_when_written() {
 async fn missing_and_wrong_keys_are_unavailable_and_change_nothing() {
     let folder = Folder::new();
     let database = open_with(&folder, Some(KEY)).await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     add(&database, 1).await;
     let before = stored(&folder, 1).await;
     for (key, expected) in [(None, "are encrypted"), (Some(OTHER_KEY), "another key")] {
@@ -124,7 +124,7 @@ async fn missing_and_wrong_keys_are_unavailable_and_change_nothing() {
 async fn destination_is_not_added_with_another_key() {
     let folder = Folder::new();
     let database = open_with(&folder, Some(KEY)).await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     add(&database, 1).await;
     for key in [Some(OTHER_KEY), None] {
         let other = SeaOrmDestinationRepository::new(open_with(&folder, key).await);

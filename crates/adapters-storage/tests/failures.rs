@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 /// Inserts workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
 async fn insert_fixtures(database: &Database) {
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in [1, 2] {
         assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
@@ -78,9 +78,9 @@ async fn assert_writes_unavailable(database: &Database) {
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
     let records = Records::over(database.clone());
-    unavailable("workspace", &workspaces.insert(&workspace(2), &common::audit()).await);
+    unavailable("workspace", &workspaces.insert(&workspace(2), false, &common::audit()).await);
     unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
-    unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
+    unavailable("update", &workspaces.update(&workspace(1), &workspace(1), &common::audit()).await);
     unavailable(
         "key",
         &keys.insert(&key(3, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await,
@@ -142,7 +142,7 @@ async fn foreign_lock_is_unavailable_after_timeout() {
     sea_orm::sqlx::query("UPDATE workspaces SET name = 'other'").execute(&mut *lock).await.unwrap();
 
     let begun = Instant::now();
-    let refused = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &common::audit()).await;
+    let refused = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), false, &common::audit()).await;
     let took = begun.elapsed();
     unavailable("insert", &refused);
     assert!(took >= Duration::from_millis(150), "the lock was not waited for: {took:?}");
@@ -154,7 +154,7 @@ async fn foreign_lock_is_unavailable_after_timeout() {
 
     lock.rollback().await.unwrap();
     database.probe_write().await.unwrap();
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), false, &common::audit()).await.unwrap();
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn full_database_rolls_back_and_recovers() {
     assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await.unwrap(), Some(3));
     // The lock is free: no connection is in an abandoned transaction.
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
-    SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), false, &common::audit()).await.unwrap();
 }
 
 /// Polls at most `polls` times, then drops the future.

@@ -24,7 +24,7 @@ async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let feed = SeaOrmChangeFeed::new(database.clone());
     let records = Records::over(database.clone());
-    workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
     let before = workspaces.list().await.unwrap().len();
@@ -38,7 +38,7 @@ async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
         unavailable("probe", &database.probe().await);
         unavailable("feed", &feed.changes_since(None).await);
         unavailable("read", &workspaces.list().await);
-        unavailable("write", &workspaces.insert(&workspace(9), &audit()).await);
+        unavailable("write", &workspaces.insert(&workspace(9), false, &audit()).await);
         unavailable("record", &records.record(usage(1, 1)).await);
         let ready = documents.mark_ready(workspace_id(1), &document_id(7), &"ab".repeat(32), "text/plain").await;
         unavailable("promotion", &ready);

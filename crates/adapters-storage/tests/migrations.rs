@@ -115,7 +115,10 @@ impl Store {
     }
 
     async fn insert_workspace(&self, number: u128) {
-        SeaOrmWorkspaceRepository::new(self.database.clone()).insert(&workspace(number), &audit()).await.unwrap();
+        SeaOrmWorkspaceRepository::new(self.database.clone())
+            .insert(&workspace(number), false, &audit())
+            .await
+            .unwrap();
     }
 
     async fn has_workspace(&self, number: u128) -> bool {

@@ -156,7 +156,7 @@ async fn time_is_that_of_server() {
     let database = database(true).await;
     let feed = SeaOrmBudgetStore::new(database.clone());
     // The clock of the test's machine stands still at an earlier moment.
-    SeaOrmWorkspaceRepository::new(database).insert(&workspace(1), &audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database).insert(&workspace(1), false, &audit()).await.unwrap();
     let signals = feed.signals().await.unwrap();
     assert!((signals.at - at(0)).abs() > TimeDelta::hours(1), "{}", signals.at);
 }

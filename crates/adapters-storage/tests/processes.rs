@@ -63,7 +63,7 @@ async fn concurrent_first_starts_create_single_first_key() {
 async fn concurrent_processes_share_quota_exactly() {
     let folder = Folder::new();
     let handles = handles(&folder, 3).await;
-    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     let mut reserving = JoinSet::new();
     for number in 0..60_u128 {
         let documents = SeaOrmDocumentRepository::new(handles[number as usize % 3].clone());
@@ -105,7 +105,7 @@ async fn add_keys(folder: &Folder, count: u64) -> Vec<KeyReference> {
 async fn bulk_assignment_accepts_100000_keys() {
     let folder = Folder::new();
     let database = folder.open().await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     for number in [1, 2] {
         assert!(guardrails.insert(&guardrail(number, 1), false, &common::audit()).await.unwrap());
@@ -125,7 +125,7 @@ async fn bulk_assignment_accepts_100000_keys() {
 async fn concurrent_assignments_are_atomic() {
     let folder = Folder::new();
     let handles = handles(&folder, 2).await;
-    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     for number in [0, 1] {
         let guardrails = SeaOrmGuardrailRepository::new(handles[0].clone());
         assert!(guardrails.insert(&guardrail(number, 1), false, &common::audit()).await.unwrap());

@@ -39,7 +39,7 @@ async fn created_files_are_private_for_any_path() {
     let odd = folder.path().join("with space/ünï 100% ?#&'").join("a b.db");
     let url = format!("sqlite://{}", odd.display().to_string().replace('%', "%25").replace('?', "%3F"));
     let database = open(&StorageSettings::new(url)).await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     assert!(odd.is_file());
     #[cfg(unix)]
     {
@@ -61,7 +61,7 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
     let records = Records::over(database.clone());
-    workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
+    workspaces.insert(&workspace(1), false, &common::audit()).await.unwrap();
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     assert!(guardrails.insert(&guardrail(1, 1), false, &common::audit()).await.unwrap());
     documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();
@@ -138,8 +138,8 @@ async fn schema_rejects_invalid_rows() {
     for (what, sql) in [
         (
             "a second default",
-            "INSERT INTO workspaces (id, name, is_default, suspended, storage_used_bytes, created_at) \
-             SELECT 'x', name, TRUE, suspended, 0, created_at FROM workspaces",
+            "INSERT INTO workspaces (id, name, slug, is_default, suspended, storage_used_bytes, created_at) \
+             SELECT 'x', name, 'x', TRUE, suspended, 0, created_at FROM workspaces",
         ),
         ("negative storage", "UPDATE workspaces SET storage_used_bytes = -1"),
         ("a negative number of documents", "UPDATE workspaces SET document_count = -1"),

@@ -54,7 +54,9 @@ async fn open(server: &FaultyPostgres) -> Database {
 /// Inserts a workspace as soon as the database is available.
 async fn repeat_until_available(database: &Database, number: u128) {
     let since = Instant::now();
-    while let Err(error) = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(number), &audit()).await {
+    while let Err(error) =
+        SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(number), false, &audit()).await
+    {
         assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
         assert!(since.elapsed() < Duration::from_secs(30), "{error:?}");
         sleep(Duration::from_millis(20)).await;
@@ -240,7 +242,10 @@ async fn calls_are_repeated_on_another_connection_after_server_ended_idle_ones()
             let result = call.await;
             assert!(!matches!(result, Err(StoreError::Unavailable(_))), "{name} in round {round}: {result:?}");
         }
-        SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(200 + round), &audit()).await.unwrap();
+        SeaOrmWorkspaceRepository::new(database.clone())
+            .insert(&workspace(200 + round), false, &audit())
+            .await
+            .unwrap();
     }
 }
 
@@ -293,7 +298,7 @@ async fn vanished_session_with_the_lock_of_writers_is_ended_by_the_server() {
     #[expect(clippy::disallowed_methods, reason = "it ends with its test")]
     let held = tokio::spawn(async move {
         let workspaces = SeaOrmWorkspaceRepository::new(holder);
-        workspaces.insert(&workspace(300), &audit()).await
+        workspaces.insert(&workspace(300), false, &audit()).await
     });
     wait_for_lock("granted").await;
     #[expect(clippy::disallowed_methods, reason = "it ends with its test")]

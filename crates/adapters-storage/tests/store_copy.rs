@@ -46,8 +46,8 @@ async fn sqlite(folder: &Folder) -> Database {
 async fn fill(folder: &Folder, database: &Database) {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
-    workspaces.insert(&workspace(1), &audit()).await.unwrap();
-    workspaces.insert(&workspace(2), &audit()).await.unwrap();
+    workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
+    workspaces.insert(&workspace(2), false, &audit()).await.unwrap();
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), false, &audit()).await.unwrap());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in 1..20 {
@@ -223,7 +223,7 @@ async fn changed_source_is_noticed() {
     begin(&source, &target).await;
     assert!(target.unfinished_copy().await.unwrap().is_some());
     let other = SeaOrmWorkspaceRepository::new(source.clone());
-    other.insert(&workspace(3), &audit()).await.unwrap();
+    other.insert(&workspace(3), false, &audit()).await.unwrap();
     assert!(matches!(copy_of(&source, &target).run(|_| ()).await, Err(CopyError::SourceChanged)));
 
     let target_folder = Folder::new();

@@ -1,4 +1,6 @@
-//! Applies the retention policy to all kinds of rows.
+//! Applies the retention policy to all kinds of rows, and deletes workspaces.
+
+mod delete_workspace;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,6 +18,8 @@ use crate::observability::Outbox;
 use crate::repetition::{IdempotentRequests, REPETITION_KEPT};
 use crate::system::TimeSource;
 use crate::usage::RejectionStore;
+
+pub use delete_workspace::*;
 
 /// The highest number of rows per step, which bounds the time that other writers wait.
 const STEP_ROWS: u64 = 500;

@@ -6,13 +6,15 @@ use super::memory_state::{State, StoredDocument, StoredKey};
 use super::memory_store::MemoryWorkspaces;
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
-use crate::budget::{Account, LimitStatus, WorkspaceBudgets};
+use crate::budget::{Account, LimitStatus};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
-use crate::rate::RateLimits;
-use crate::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceName, WorkspaceRepository};
+use crate::workspace::{
+    Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceInsertion, WorkspaceRepository, WorkspaceSlug,
+    WorkspaceUpdate,
+};
 
 impl State {
     fn seen(&self, workspace: &Workspace) -> Workspace {
@@ -29,9 +31,19 @@ impl State {
         if let Some(found) = self.workspaces.iter().find(|stored| stored.is_default) {
             return self.seen(found);
         }
-        let made = Workspace { is_default: true, ..workspace.clone() };
+        let made = Workspace { is_default: true, slug: self.free_slug(&workspace.slug), ..workspace.clone() };
         self.workspaces.push(made.clone());
         made
+    }
+
+    fn has_slug(&self, slug: &WorkspaceSlug) -> bool {
+        self.workspaces.iter().any(|stored| stored.slug == *slug)
+    }
+
+    fn free_slug(&self, slug: &WorkspaceSlug) -> WorkspaceSlug {
+        let numbered = (2..).map(|number| slug.numbered(number));
+        let mut candidates = std::iter::once(slug.clone()).chain(numbered);
+        candidates.find(|slug| !self.has_slug(slug)).expect("numbers do not end")
     }
 
     fn contents(&self, id: WorkspaceId) -> WorkspaceContents {
@@ -53,29 +65,31 @@ impl State {
     }
 }
 
-impl MemoryWorkspaces {
-    fn add(&self, workspace: &Workspace, is_unique: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+#[async_trait]
+impl WorkspaceRepository for MemoryWorkspaces {
+    async fn insert(
+        &self,
+        workspace: &Workspace,
+        unique_name: bool,
+        audit: &AuditDraft,
+    ) -> Result<WorkspaceInsertion, StoreError> {
         let mut state = self.0.begin(audit)?;
         if state.workspace(workspace.id).is_some() {
             return Err(StoreError::Corrupt("a workspace of this id is there already".to_owned()));
         }
-        if is_unique && state.workspaces.iter().any(|stored| stored.name == workspace.name) {
-            return Ok(false);
+        if unique_name && state.workspaces.iter().any(|stored| stored.name == workspace.name) {
+            return Ok(WorkspaceInsertion::NameTaken);
+        }
+        if state.has_slug(&workspace.slug) {
+            return Ok(WorkspaceInsertion::SlugTaken);
         }
         state.workspaces.push(Workspace { is_default: false, ..workspace.clone() });
         state.note(audit, self.0.now());
-        Ok(true)
-    }
-}
-
-#[async_trait]
-impl WorkspaceRepository for MemoryWorkspaces {
-    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
-        self.add(workspace, false, audit).map(drop)
+        Ok(WorkspaceInsertion::Inserted)
     }
 
-    async fn insert_unique(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(workspace, true, audit)
+    async fn free_slug(&self, slug: &WorkspaceSlug) -> Result<WorkspaceSlug, StoreError> {
+        Ok(self.0.state().free_slug(slug))
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
@@ -121,23 +135,35 @@ impl WorkspaceRepository for MemoryWorkspaces {
         Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.0.now())))
     }
 
-    async fn rename(
+    async fn update(
         &self,
-        id: WorkspaceId,
-        before: &WorkspaceName,
-        after: &WorkspaceName,
+        before: &Workspace,
+        after: &Workspace,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<WorkspaceUpdate, StoreError> {
         let mut state = self.0.begin(audit)?;
-        let is_before = |stored: &&mut Workspace| stored.id == id && stored.name == *before;
-        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
-        if before == after {
-            return Ok(true);
+        let Some(stored) = state.workspace(before.id).filter(|stored| stored.has_settings_of(before)).cloned() else {
+            return Ok(WorkspaceUpdate::Differs);
+        };
+        if after.slug != stored.slug && state.has_slug(&after.slug) {
+            return Ok(WorkspaceUpdate::SlugTaken);
         }
-        workspace.name = after.clone();
-        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
+        let is_own = |id| state.guardrails.iter().any(|one| one.id == id && one.workspace_id == stored.id);
+        if after.default_guardrail_id.is_some_and(|id| !is_own(id)) {
+            return Ok(WorkspaceUpdate::UnknownGuardrail);
+        }
+        let credit = stored.credit;
+        if let Some(slot) = state.workspaces.iter_mut().find(|one| one.id == stored.id) {
+            *slot = Workspace { credit, is_default: stored.is_default, created_at: stored.created_at, ..after.clone() };
+        }
+        let subjects = [ChangeSubject::Workspace(stored.id)];
+        if after.budgets == stored.budgets {
+            state.changed(self.0.now(), subjects);
+        } else {
+            state.limits_changed(self.0.now(), subjects);
+        }
         state.note(audit, self.0.now());
-        Ok(true)
+        Ok(WorkspaceUpdate::Updated)
     }
 
     async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
@@ -154,56 +180,6 @@ impl WorkspaceRepository for MemoryWorkspaces {
         state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.0.now());
         Ok(WorkspaceDeletion::Deleted)
-    }
-
-    async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
-        if workspace.suspended == suspended {
-            return Ok(true);
-        }
-        workspace.suspended = suspended;
-        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.0.now());
-        Ok(true)
-    }
-
-    async fn set_budgets(
-        &self,
-        id: WorkspaceId,
-        before: &WorkspaceBudgets,
-        after: &WorkspaceBudgets,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let is_before = |stored: &&mut Workspace| stored.id == id && stored.budgets == *before;
-        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
-        if before == after {
-            return Ok(true);
-        }
-        workspace.budgets = *after;
-        state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.0.now());
-        Ok(true)
-    }
-
-    async fn set_rates(
-        &self,
-        id: WorkspaceId,
-        before: RateLimits,
-        after: RateLimits,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let is_before = |stored: &&mut Workspace| stored.id == id && stored.rates == before;
-        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
-        if before == after {
-            return Ok(true);
-        }
-        workspace.rates = after;
-        state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.0.now());
-        Ok(true)
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {

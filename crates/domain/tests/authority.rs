@@ -13,6 +13,7 @@ use domain::authority::{Authority, ManagementAccess, ManagementScope, Right};
 use domain::change::Change;
 use domain::edit::Edit;
 use domain::error::ErrorKind;
+use domain::file::DeleteDocument;
 use domain::guardrail::{AssignKeysToGuardrail, GuardrailDraft, KnownNames, ManageGuardrails};
 use domain::ids::{DestinationId, GuardrailId, WorkspaceId};
 use domain::json::Json;
@@ -22,9 +23,10 @@ use domain::observability::{
     Delivery, DeliveryError, Destination, DestinationFields, ManageDestinations, MessageSender, RetryDeadLetters,
 };
 use domain::rate::RateLimits;
+use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
-use domain::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, SequentialIds};
-use domain::workspace::{BudgetsChange, CreateWorkspace, ManageWorkspaces, RatesChange};
+use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
+use domain::workspace::{BudgetsChange, CreateWorkspace, ManageWorkspaces, WorkspaceChange, WorkspaceContent};
 use futures_util::future::LocalBoxFuture;
 
 struct AcceptAll;
@@ -76,7 +78,22 @@ impl Fixture {
     }
 
     fn workspaces(&self) -> ManageWorkspaces {
-        ManageWorkspaces::new(self.store.workspaces())
+        ManageWorkspaces::new(self.store.workspaces(), Arc::clone(&self.clock) as _)
+    }
+
+    fn delete_workspace(&self) -> DeleteWorkspace {
+        DeleteWorkspace {
+            workspaces: self.store.workspaces(),
+            keys: self.store.api_keys(),
+            manage_keys: self.keys(),
+            documents: self.store.documents(),
+            delete_document: DeleteDocument::new(
+                self.store.documents(),
+                Arc::new(MemoryBlobStore::new(FixedClock::default())),
+            ),
+            destinations: self.destinations(),
+            guardrails: self.guardrails(),
+        }
     }
 
     fn create_key(&self) -> CreateApiKey {
@@ -99,7 +116,7 @@ impl Fixture {
 
     async fn place(&self, name: &str) -> Place {
         let by = Authority::system();
-        let workspace = self.create_workspace().execute(&by, name, None).await.unwrap().id;
+        let workspace = self.create_workspace().execute(&by, &WorkspaceChange::named(name)).await.unwrap().id;
         let (key, _) = self.create_key().execute(&by, new_key(ApiKeyScope::Inference(workspace))).await.unwrap();
         let draft = GuardrailDraft::named("g").in_workspace(workspace);
         let guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
@@ -363,24 +380,29 @@ fn instance_cases() -> Vec<Case> {
                 .create_key()
                 .execute(by, new_key(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)))),
         ),
-        Case("create workspace", UNRESTRICTED, None, case!(|f, by, _p| f.create_workspace().execute(by, "w", None))),
+        Case(
+            "create workspace",
+            UNRESTRICTED,
+            None,
+            case!(|f, by, _p| f.create_workspace().execute(by, &WorkspaceChange::named("w"))),
+        ),
         Case(
             "create unique workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| f.create_workspace().execute_unique(by, "u", None)),
+            case!(|f, by, _p| f.create_workspace().execute_unique(by, &WorkspaceChange::named("u"))),
         ),
-        Case("rename workspace", UNRESTRICTED, None, case!(|f, by, p| f.workspaces().rename(by, p.workspace, "n"))),
-        Case("suspend workspace", UNRESTRICTED, None, case!(|f, by, p| f.workspaces().suspend(by, p.workspace, true))),
         Case(
-            "set rates",
+            "update workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, p| f.workspaces().set_rates(
-                by,
-                p.workspace,
-                RatesChange { requests_per_minute: Edit::Set(9), ..RatesChange::default() }
-            )),
+            case!(|f, by, p| f.workspaces().update(by, p.workspace, &WorkspaceChange::named("n"))),
+        ),
+        Case(
+            "delete workspace",
+            UNRESTRICTED,
+            None,
+            case!(|f, by, p| f.delete_workspace().execute(by, p.workspace, &WorkspaceContent::ALL)),
         ),
         Case(
             "set budgets",

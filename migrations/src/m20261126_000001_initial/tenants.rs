@@ -15,6 +15,8 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
     vec![
         // At most one workspace is the default, enforced for every writer.
         index("workspaces_default", "workspaces", &["is_default"]).unique().cond_where(Expr::col("is_default")).take(),
+        // The slug of a deleted workspace is free.
+        index("workspaces_slug", "workspaces", &["slug"]).unique().cond_where(Expr::col("deleted_at").is_null()).take(),
         index("workspaces_created_at", "workspaces", &["created_at"]),
         index("guardrails_workspace_id", "guardrails", &["workspace_id", "created_at"]),
         index("api_keys_workspace_id", "api_keys", &["workspace_id", "created_at"]),
@@ -31,6 +33,8 @@ fn workspaces() -> TableCreateStatement {
     let columns = [
         key(text("id")),
         text("name"),
+        text("slug"),
+        optional_text("description"),
         optional_text("owner_id"),
         boolean("is_default"),
         boolean("suspended"),
@@ -47,6 +51,7 @@ fn workspaces() -> TableCreateStatement {
         optional_number("tokens_per_minute"),
         optional_text("default_guardrail_id"),
         number("document_count").default(0).check(at_least_zero("document_count")).take(),
+        optional_number("updated_at"),
         optional_bytes("audit_hash"),
         optional_number("credit_began_at"),
         // Added to the base: charges from before the credit that were folded after its start.

@@ -157,6 +157,8 @@ impl ManagedRow for workspaces::Model {
         RowHasher::new(Self::TABLE)
             .text(self.id.as_str())
             .text(self.name.as_str())
+            .text(self.slug.as_str())
+            .text(self.description.as_deref())
             .text(self.owner_id.as_deref())
             .number(i64::from(self.is_default))
             .number(i64::from(self.suspended))
@@ -170,6 +172,7 @@ impl ManagedRow for workspaces::Model {
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
             .text(self.default_guardrail_id.as_deref())
+            .number(self.updated_at)
             .number(self.deleted_at)
             .finish()
     }

@@ -3,13 +3,15 @@
 use async_trait::async_trait;
 use domain::api_key::ApiKey;
 use domain::audit::AuditDraft;
-use domain::budget::{Account, LimitStatus, WorkspaceBudgets};
+use domain::budget::{Account, LimitStatus};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
-use domain::rate::RateLimits;
-use domain::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceName, WorkspaceRepository};
+use domain::workspace::{
+    Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceInsertion, WorkspaceName, WorkspaceRepository,
+    WorkspaceSlug, WorkspaceUpdate,
+};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -17,7 +19,7 @@ use sea_orm::{
 };
 
 use super::api_keys;
-use super::rows::{NO_CHANGE, commit_change, credit_base, rates, unchanged, workspace_by_id, workspace_exists};
+use super::rows::{NO_CHANGE, commit_change, credit_base, rates, workspace_by_id, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges, append, workspace_before};
 use crate::budget::AccountLimits;
 use crate::change_feed::LimitChange;
@@ -33,12 +35,32 @@ repository! {
 
 #[async_trait]
 impl WorkspaceRepository for SeaOrmWorkspaceRepository {
-    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
-        self.add(workspace, false, audit).await.map(drop)
+    async fn insert(
+        &self,
+        workspace: &Workspace,
+        unique_name: bool,
+        audit: &AuditDraft,
+    ) -> Result<WorkspaceInsertion, StoreError> {
+        // Writing transactions run one after another, so a name that is free here stays so until the commit.
+        let transaction = self.database.begin().await?;
+        let is_taken = async |column: Column, text: &str| {
+            let same = Entity::find().filter(column.eq(text)).filter(Column::DeletedAt.is_null());
+            same.one(&transaction).await.map_err(store_error).map(|found| found.is_some())
+        };
+        if unique_name && is_taken(Column::Name, workspace.name.as_str()).await? {
+            return Ok(WorkspaceInsertion::NameTaken);
+        }
+        if is_taken(Column::Slug, workspace.slug.as_str()).await? {
+            return Ok(WorkspaceInsertion::SlugTaken);
+        }
+        let mut rows = RowChanges::default();
+        insert(&transaction, workspace, false, &mut rows).await?;
+        commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
+        Ok(WorkspaceInsertion::Inserted)
     }
 
-    async fn insert_unique(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.add(workspace, true, audit).await
+    async fn free_slug(&self, slug: &WorkspaceSlug) -> Result<WorkspaceSlug, StoreError> {
+        free_slug(self.database.readers()?, slug).await
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
@@ -49,10 +71,12 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         if let Some(found) = find_default(&transaction).await? {
             return to_workspace(&transaction, found).await;
         }
+        let slug = free_slug(&transaction, &workspace.slug).await?;
+        let workspace = Workspace { is_default: true, slug, ..workspace.clone() };
         let mut rows = RowChanges::default();
-        insert(&transaction, workspace, true, &mut rows).await?;
+        insert(&transaction, &workspace, true, &mut rows).await?;
         commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
-        Ok(Workspace { is_default: true, ..workspace.clone() })
+        Ok(workspace)
     }
 
     async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -63,7 +87,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let homeless = find_default(&transaction).await?.is_none();
         let mut rows = RowChanges::default();
         if homeless {
-            insert(&transaction, workspace, true, &mut rows).await?;
+            let slug = free_slug(&transaction, &workspace.slug).await?;
+            insert(&transaction, &Workspace { slug, ..workspace.clone() }, true, &mut rows).await?;
         }
         let first = !api_keys::any_management_key(&transaction).await?;
         if first {
@@ -105,19 +130,35 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         limits.read_statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await.map(Some)
     }
 
-    async fn rename(
+    async fn update(
         &self,
-        id: WorkspaceId,
-        before: &WorkspaceName,
-        after: &WorkspaceName,
+        before: &Workspace,
+        after: &Workspace,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        if before == after {
-            return Ok(self.find(id).await?.is_some_and(|found| found.name == *after));
+    ) -> Result<WorkspaceUpdate, StoreError> {
+        let transaction = self.database.begin().await?;
+        let found = workspace_by_id(before.id).lock_exclusive().one(&transaction).await.map_err(store_error)?;
+        let Some(stored) = found else { return Ok(WorkspaceUpdate::Differs) };
+        if !to_workspace(&transaction, stored.clone()).await?.has_settings_of(before) {
+            return Ok(WorkspaceUpdate::Differs);
         }
-        let named = Entity::update_many().filter(Column::Name.eq(before.as_str()));
-        let change = named.col_expr(Column::Name, Expr::value(after.as_str()));
-        self.change(id, change, LimitChange::None, audit).await
+        if after.slug != before.slug && free_slug(&transaction, &after.slug).await? != after.slug {
+            return Ok(WorkspaceUpdate::SlugTaken);
+        }
+        if let Some(id) = after.default_guardrail_id {
+            let own = entities::guardrails::Entity::find_by_id(id.to_string())
+                .filter(entities::guardrails::Column::WorkspaceId.eq(stored.id.as_str()));
+            if own.one(&transaction).await.map_err(store_error)?.is_none() {
+                return Ok(WorkspaceUpdate::UnknownGuardrail);
+            }
+        }
+        set_settings(after).filter(Column::Id.eq(stored.id.as_str())).exec(&transaction).await.map_err(store_error)?;
+        let mut rows = RowChanges::default();
+        rows.record_change(&transaction, &stored).await?;
+        let limits = LimitChange::of(before.budgets != after.budgets);
+        let subjects = [ChangeSubject::Workspace(before.id)];
+        commit_change(transaction, self.database.now(), (&subjects, limits), audit, &rows).await?;
+        Ok(WorkspaceUpdate::Updated)
     }
 
     async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
@@ -143,58 +184,6 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         rows.record_change(&transaction, &before).await?;
         commit_change(transaction, now, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows).await?;
         Ok(WorkspaceDeletion::Deleted)
-    }
-
-    async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let other = Entity::update_many().filter(Column::Suspended.ne(suspended));
-        let change = other.col_expr(Column::Suspended, Expr::value(suspended));
-        let changed = self.change(id, change, LimitChange::None, audit).await?;
-        // An unchanged value needs no write.
-        Ok(changed || self.find(id).await?.is_some())
-    }
-
-    async fn set_budgets(
-        &self,
-        id: WorkspaceId,
-        before: &WorkspaceBudgets,
-        after: &WorkspaceBudgets,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        if before == after {
-            return Ok(self.find(id).await?.is_some_and(|found| found.budgets == *after));
-        }
-        let mut change = Entity::update_many();
-        for (column, was, is) in [
-            (Column::BudgetDailyPico, before.daily, after.daily),
-            (Column::BudgetWeeklyPico, before.weekly, after.weekly),
-            (Column::BudgetMonthlyPico, before.monthly, after.monthly),
-            (Column::BudgetLifetimePico, before.lifetime, after.lifetime),
-        ] {
-            let (was, is) = (was.map(Usd::pico), is.map(Usd::pico));
-            change = change.filter(unchanged(column, was)).col_expr(column, Expr::value(is));
-        }
-        self.change(id, change, LimitChange::Changed, audit).await
-    }
-
-    async fn set_rates(
-        &self,
-        id: WorkspaceId,
-        before: RateLimits,
-        after: RateLimits,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        if before == after {
-            return Ok(self.find(id).await?.is_some_and(|found| found.rates == after));
-        }
-        let mut change = Entity::update_many();
-        for (column, was, is) in [
-            (Column::RequestsPerMinute, before.requests_per_minute, after.requests_per_minute),
-            (Column::TokensPerMinute, before.tokens_per_minute, after.tokens_per_minute),
-        ] {
-            let (was, is) = (was.map(i64::from), is.map(i64::from));
-            change = change.filter(unchanged(column, was)).col_expr(column, Expr::value(is));
-        }
-        self.change(id, change, LimitChange::None, audit).await
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -239,20 +228,6 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 }
 
 impl SeaOrmWorkspaceRepository {
-    /// Adds a workspace; writing transactions run one after another, so a name that is free here stays so until the
-    /// commit.
-    async fn add(&self, workspace: &Workspace, is_unique: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let transaction = self.database.begin().await?;
-        let named = Entity::find().filter(Column::Name.eq(workspace.name.as_str())).filter(Column::DeletedAt.is_null());
-        if is_unique && named.one(&transaction).await.map_err(store_error)?.is_some() {
-            return Ok(false);
-        }
-        let mut rows = RowChanges::default();
-        insert(&transaction, workspace, false, &mut rows).await?;
-        commit_change(transaction, self.database.now(), NO_CHANGE, audit, &rows).await?;
-        Ok(true)
-    }
-
     /// Changes a workspace and writes the change to the feed.
     async fn change(
         &self,
@@ -304,6 +279,38 @@ fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
     granted.checked_sub(spent.checked_sub(base)?).map(Usd::from_pico)
 }
 
+/// Returns the slug if no workspace has it, else the first free one of those numbered from 2 on.
+async fn free_slug(connection: &impl ConnectionTrait, slug: &WorkspaceSlug) -> Result<WorkspaceSlug, StoreError> {
+    let numbered = (2..).map(|number| slug.numbered(number));
+    for candidate in std::iter::once(slug.clone()).chain(numbered) {
+        let same = Entity::find().filter(Column::Slug.eq(candidate.as_str())).filter(Column::DeletedAt.is_null());
+        if same.one(connection).await.map_err(store_error)?.is_none() {
+            return Ok(candidate);
+        }
+    }
+    Err(corrupt("workspaces.slug", slug.as_str()))
+}
+
+/// Sets the settings and budgets of a workspace.
+fn set_settings(after: &Workspace) -> UpdateMany<Entity> {
+    let number = |rate: Option<u32>| Expr::value(rate.map(i64::from));
+    let usd = |budget: Option<Usd>| Expr::value(budget.map(Usd::pico));
+    Entity::update_many()
+        .col_expr(Column::Name, Expr::value(after.name.as_str()))
+        .col_expr(Column::Slug, Expr::value(after.slug.as_str()))
+        .col_expr(Column::Description, Expr::value(after.description.clone()))
+        .col_expr(Column::OwnerId, Expr::value(after.owner_id.clone()))
+        .col_expr(Column::Suspended, Expr::value(after.suspended))
+        .col_expr(Column::BudgetDailyPico, usd(after.budgets.daily))
+        .col_expr(Column::BudgetWeeklyPico, usd(after.budgets.weekly))
+        .col_expr(Column::BudgetMonthlyPico, usd(after.budgets.monthly))
+        .col_expr(Column::BudgetLifetimePico, usd(after.budgets.lifetime))
+        .col_expr(Column::RequestsPerMinute, number(after.rates.requests_per_minute))
+        .col_expr(Column::TokensPerMinute, number(after.rates.tokens_per_minute))
+        .col_expr(Column::DefaultGuardrailId, Expr::value(after.default_guardrail_id.map(|id| id.to_string())))
+        .col_expr(Column::UpdatedAt, Expr::value(after.updated_at.map(millis)))
+}
+
 async fn insert(
     transaction: &impl ConnectionTrait,
     workspace: &Workspace,
@@ -324,12 +331,15 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
     Ok(Model {
         id: workspace.id.to_string(),
         name: workspace.name.as_str().to_owned(),
+        slug: workspace.slug.as_str().to_owned(),
+        description: workspace.description.clone(),
         owner_id: workspace.owner_id.clone(),
         is_default: workspace.is_default,
         suspended: workspace.suspended,
         credit_pico: workspace.credit.map(Usd::pico),
         storage_used_bytes: signed(workspace.storage_used_bytes, "workspaces.storage_used_bytes", workspace.id)?,
         created_at: millis(workspace.created_at),
+        updated_at: workspace.updated_at.map(millis),
         credit_base_pico: None,
         budget_daily_pico: workspace.budgets.daily.map(Usd::pico),
         budget_weekly_pico: workspace.budgets.weekly.map(Usd::pico),
@@ -361,6 +371,8 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
     Ok(Workspace {
         id,
         name: WorkspaceName::try_new(&row.name).map_err(|_| corrupt("workspaces.name", id))?,
+        slug: WorkspaceSlug::try_new(&row.slug).map_err(|_| corrupt("workspaces.slug", id))?,
+        description: row.description,
         owner_id: row.owner_id,
         is_default: row.is_default,
         suspended: row.suspended,
@@ -375,5 +387,6 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
         default_guardrail_id: guardrail.map(|found| parse(found, "workspaces.default_guardrail_id", id)).transpose()?,
         storage_used_bytes: unsigned(row.storage_used_bytes, "workspaces.storage_used_bytes", id)?,
         created_at: moment(row.created_at, "workspaces.created_at", id)?,
+        updated_at: row.updated_at.map(|at| moment(at, "workspaces.updated_at", id)).transpose()?,
     })
 }

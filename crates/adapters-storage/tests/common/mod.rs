@@ -33,7 +33,7 @@ use domain::system::Clock;
 use domain::testing::contract::Stores;
 use domain::testing::{FixedClock, MemoryStore};
 use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
-use domain::workspace::{Workspace, WorkspaceName};
+use domain::workspace::{Workspace, WorkspaceName, WorkspaceSlug};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -230,6 +230,8 @@ pub fn workspace(number: u128) -> Workspace {
     Workspace {
         id: workspace_id(number),
         name: WorkspaceName::try_new("acme").unwrap(),
+        slug: WorkspaceSlug::try_new(&format!("w-{number}")).unwrap(),
+        description: None,
         owner_id: None,
         is_default: false,
         suspended: false,
@@ -239,6 +241,7 @@ pub fn workspace(number: u128) -> Workspace {
         default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: at(0),
+        updated_at: None,
     }
 }
 

@@ -42,7 +42,7 @@ use domain::testing::{
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
 use domain::usage::{RejectionRecorder, UsageRepository};
-use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository};
+use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
 
@@ -389,6 +389,8 @@ async fn fill(store: &MemoryStore) {
         let workspace = Workspace {
             id: workspace(number),
             name: WorkspaceName::try_new("w").unwrap(),
+            slug: WorkspaceSlug::of_name(&format!("w {number}")),
+            description: None,
             owner_id: Some(format!("owner-{number}")),
             is_default: false,
             suspended: number == 3,
@@ -398,8 +400,9 @@ async fn fill(store: &MemoryStore) {
             default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at: now(),
+            updated_at: None,
         };
-        store.workspaces().insert(&workspace, &audit_draft()).await.unwrap();
+        store.workspaces().insert(&workspace, false, &audit_draft()).await.unwrap();
     }
     let keys = [
         (Caller::Inference, ApiKeyScope::Inference(workspace(1))),

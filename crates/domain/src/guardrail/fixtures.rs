@@ -12,7 +12,7 @@ use crate::money::Price;
 use crate::pricing::TokenPrices;
 use crate::routing::{Endpoint, EndpointDirectory, Wire};
 use crate::testing::{FixedClock, MemoryCatalogue, MemoryStore, SequentialIds};
-use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 
 pub(crate) fn row(id: &str, canonical: &str) -> Model {
     let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
@@ -101,6 +101,8 @@ fn workspace(number: u64) -> Workspace {
     Workspace {
         id: workspace_id(number),
         name: WorkspaceName::try_new("w").unwrap(),
+        slug: WorkspaceSlug::try_new(&format!("w-{number}")).unwrap(),
+        description: None,
         owner_id: None,
         is_default: false,
         suspended: false,
@@ -110,6 +112,7 @@ fn workspace(number: u64) -> Workspace {
         default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        updated_at: None,
     }
 }
 
@@ -118,7 +121,7 @@ pub(crate) async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "s", Json::object([]));
     store.workspaces().default_or_insert(&workspace(900), &audit).await.unwrap();
-    store.workspaces().insert(&workspace(901), &audit).await.unwrap();
+    store.workspaces().insert(&workspace(901), false, &audit).await.unwrap();
     store
 }
 

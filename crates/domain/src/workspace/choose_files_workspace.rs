@@ -97,7 +97,7 @@ mod tests {
     use crate::api_key::{InferenceKey, ManagementKey};
     use crate::authority::{Authority, ManagementAccess, ManagementScope};
     use crate::testing::{FixedClock, MemoryStore, SequentialIds};
-    use crate::workspace::CreateWorkspace;
+    use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
     fn key(access: ManagementAccess, workspaces: Option<Vec<WorkspaceId>>) -> Principal {
         let scope = ManagementScope::try_new(access, workspaces).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(store.workspaces(), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let other = create.execute(&Authority::system(), "other", None).await.unwrap().id;
+        let other = create.execute(&Authority::system(), &WorkspaceChange::named("other")).await.unwrap().id;
         let unknown = WorkspaceId::from_uuid(uuid::Uuid::from_u128(77));
         let choose = ChooseFilesWorkspace::new(store.workspaces());
         let inference = Principal::Inference(InferenceKey::for_tests(SequentialIds::key(1), other));

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::model::named;
-use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
+use super::changes::differences;
+use super::{
+    MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceInsertion, WorkspaceName, WorkspaceRepository,
+};
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::{Authority, ManagementScope, Right};
@@ -25,50 +27,72 @@ impl CreateWorkspace {
         Self { workspaces, clock, ids }
     }
 
-    /// Creates a workspace, which is unlimited and not the default.
-    pub async fn execute(
-        &self,
-        by: &Authority,
-        name: &str,
-        owner_id: Option<String>,
-    ) -> Result<Workspace, WorkspaceError> {
-        by.check(Right::Unrestricted)?;
-        let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
-        self.workspaces.insert(&workspace, &created(by, &workspace)).await?;
-        Ok(workspace)
+    /// Creates a workspace with these settings, which has no budget and no credit limit and is not the default. Other
+    /// workspaces may have its name.
+    ///
+    /// # Errors
+    /// A missing right; an invalid setting; a slug of another workspace; a store failure.
+    pub async fn execute(&self, by: &Authority, settings: &WorkspaceChange) -> Result<Workspace, WorkspaceError> {
+        self.create(by, settings, false).await
     }
 
     /// Creates a workspace like [`Self::execute`], unless another one has its name.
+    ///
+    /// # Errors
+    /// Those of [`Self::execute`]; a name of another workspace.
     pub async fn execute_unique(
         &self,
         by: &Authority,
-        name: &str,
-        owner_id: Option<String>,
+        settings: &WorkspaceChange,
+    ) -> Result<Workspace, WorkspaceError> {
+        self.create(by, settings, true).await
+    }
+
+    async fn create(
+        &self,
+        by: &Authority,
+        settings: &WorkspaceChange,
+        is_unique: bool,
     ) -> Result<Workspace, WorkspaceError> {
         by.check(Right::Unrestricted)?;
-        let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
-        if self.workspaces.insert_unique(&workspace, &created(by, &workspace)).await? {
-            Ok(workspace)
-        } else {
-            Err(WorkspaceError::NameTaken(name.to_owned()))
+        let name = WorkspaceName::try_new(settings.name.as_deref().ok_or(WorkspaceError::NoName)?)?;
+        let draft = settings.of(&Workspace::draft(self.ids.workspace_id(), name, self.clock.now()))?;
+        if draft.default_guardrail_id.is_some() {
+            return Err(WorkspaceError::UnknownGuardrail);
         }
+        for _ in 0..MAX_ATTEMPTS {
+            let slug = match settings.slug {
+                Some(_) => draft.slug.clone(),
+                None => self.workspaces.free_slug(&draft.slug).await?,
+            };
+            let workspace = Workspace { slug, ..draft.clone() };
+            match self.workspaces.insert(&workspace, is_unique, &created(by, &workspace)).await? {
+                WorkspaceInsertion::Inserted => return Ok(workspace),
+                WorkspaceInsertion::NameTaken => {
+                    return Err(WorkspaceError::NameTaken(workspace.name.as_str().to_owned()));
+                }
+                WorkspaceInsertion::SlugTaken if settings.slug.is_some() => {
+                    return Err(WorkspaceError::SlugTaken(workspace.slug.as_str().to_owned()));
+                }
+                WorkspaceInsertion::SlugTaken => {}
+            }
+        }
+        Err(WorkspaceError::Contended)
     }
 
     /// Returns the default workspace; creates it if there is none.
     pub async fn default(&self, by: &Authority) -> Result<Workspace, WorkspaceError> {
         by.check(Right::Unrestricted)?;
-        let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };
+        let name = WorkspaceName::try_new("default")?;
+        let draft = Workspace::draft(self.ids.workspace_id(), name, self.clock.now());
+        let draft = Workspace { is_default: true, ..draft };
         Ok(self.workspaces.default_or_insert(&draft, &created(by, &draft)).await?)
-    }
-
-    fn draft(&self, name: WorkspaceName, owner_id: Option<String>) -> Workspace {
-        Workspace::draft(self.ids.workspace_id(), name, owner_id, self.clock.now())
     }
 }
 
 fn created(by: &Authority, workspace: &Workspace) -> AuditDraft {
     let subject = format!("workspace {}", workspace.id);
-    AuditDraft::change(by.actor(), "workspace.create", subject, None, Some(named(&workspace.name)))
+    AuditDraft::change(by.actor(), "workspace.create", subject, None, Some(differences(None, workspace).1))
 }
 
 /// Creates the default workspace and the first management key, once.
@@ -94,7 +118,7 @@ impl BootstrapInstance {
     pub async fn execute(&self) -> Result<Option<ApiKeySecret>, WorkspaceError> {
         let now = self.clock.now();
         let secret = self.secrets.api_key_secret()?;
-        let default = Workspace::draft(self.ids.workspace_id(), WorkspaceName::try_new("default")?, None, now);
+        let default = Workspace::draft(self.ids.workspace_id(), WorkspaceName::try_new("default")?, now);
         let workspace = Workspace { is_default: true, ..default };
         let key = ApiKey {
             id: self.ids.api_key_id(),

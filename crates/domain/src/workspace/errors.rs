@@ -1,45 +1,14 @@
 //! Errors of workspaces.
 
-use super::{InvalidWorkspaceName, WorkspaceContents};
+use super::{InvalidWorkspaceName, InvalidWorkspaceSlug, WorkspaceContents};
 use crate::authority::Restricted;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
-/// An error of creating or finding a workspace.
+/// An error of creating, changing or deleting a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The caller lacks the right.
-    #[error(transparent)]
-    Restricted(#[from] Restricted),
-    /// The name is invalid.
-    #[error(transparent)]
-    InvalidName(#[from] InvalidWorkspaceName),
-    /// Another workspace has the name.
-    #[error(
-        "a workspace named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate"
-    )]
-    NameTaken(String),
-    /// The store failed.
-    #[error("the workspace store failed")]
-    Store(#[from] StoreError),
-}
-
-impl WorkspaceError {
-    /// Returns the meaning of the error.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Restricted(error) => error.kind(),
-            Self::InvalidName(_) => ErrorKind::InvalidRequest,
-            Self::NameTaken(_) => ErrorKind::Conflict,
-            Self::Store(error) => error.kind(),
-        }
-    }
-}
-
-/// An error of changing a workspace.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeWorkspaceError {
     /// The caller lacks the right.
     #[error(transparent)]
     Restricted(#[from] Restricted),
@@ -70,9 +39,37 @@ pub enum ChangeWorkspaceError {
     /// The rate is below one per minute.
     #[error("a rate must be at least 1 per minute")]
     NoRate,
-    /// The new name is invalid.
+    /// The name is missing.
+    #[error("name is required")]
+    NoName,
+    /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidWorkspaceName),
+    /// Another workspace has the name.
+    #[error(
+        "a workspace named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate"
+    )]
+    NameTaken(String),
+    /// The slug is invalid.
+    #[error(transparent)]
+    InvalidSlug(#[from] InvalidWorkspaceSlug),
+    /// Another workspace has the slug.
+    #[error("another workspace has the slug {0}")]
+    SlugTaken(String),
+    /// The description or the owner's id is too long or has control characters.
+    #[error("{member} has 1 to {max_chars} characters and no control characters; null clears it")]
+    InvalidLabel {
+        /// The member of the record.
+        member: &'static str,
+        /// The most characters.
+        max_chars: usize,
+    },
+    /// The default guardrail does not exist in the workspace.
+    #[error("the default guardrail must be a guardrail of the workspace")]
+    UnknownGuardrail,
+    /// The change names no member.
+    #[error("no fields to update")]
+    NothingToChange,
     /// The default workspace cannot be deleted.
     #[error("the default workspace cannot be deleted")]
     IsDefault,
@@ -87,7 +84,7 @@ pub enum ChangeWorkspaceError {
     Store(#[from] StoreError),
 }
 
-impl ChangeWorkspaceError {
+impl WorkspaceError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -98,9 +95,15 @@ impl ChangeWorkspaceError {
             | Self::BudgetNotPositive(_)
             | Self::BudgetsDoNotFall { .. }
             | Self::NoRate
+            | Self::NoName
             | Self::InvalidName(_)
-            | Self::IsDefault => ErrorKind::InvalidRequest,
-            Self::NotEmpty(_) | Self::Contended => ErrorKind::Conflict,
+            | Self::InvalidSlug(_)
+            | Self::InvalidLabel { .. }
+            | Self::UnknownGuardrail
+            | Self::NothingToChange
+            | Self::IsDefault
+            | Self::NotEmpty(_) => ErrorKind::InvalidRequest,
+            Self::NameTaken(_) | Self::SlugTaken(_) | Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

@@ -3,17 +3,21 @@
 mod changes;
 mod choose_files_workspace;
 mod choose_workspace;
+mod contents;
 mod create_workspace;
 mod errors;
 mod manage_workspaces;
 mod model;
 mod ports;
+mod slug;
 
 pub use changes::*;
 pub use choose_files_workspace::*;
 pub use choose_workspace::*;
+pub use contents::*;
 pub use create_workspace::*;
 pub use errors::*;
 pub use manage_workspaces::*;
 pub use model::*;
 pub use ports::*;
+pub use slug::*;

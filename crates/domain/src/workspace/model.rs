@@ -1,12 +1,10 @@
 //! The workspace.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 
+use super::WorkspaceSlug;
 use crate::budget::WorkspaceBudgets;
 use crate::ids::{GuardrailId, WorkspaceId};
-use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 
@@ -17,6 +15,10 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// The display name, 1 to 100 characters.
     pub name: WorkspaceName,
+    /// The name in URLs, which no other workspace has.
+    pub slug: WorkspaceSlug,
+    /// A label of the operator.
+    pub description: Option<String>,
     /// The owner's id in the operator's directory; error envelopes carry it as `user_id`.
     pub owner_id: Option<String>,
     /// True for the workspace that commands and keys use by default.
@@ -36,20 +38,19 @@ pub struct Workspace {
     pub storage_used_bytes: u64,
     /// The creation time.
     pub created_at: DateTime<Utc>,
+    /// The time of the last change of its settings or budgets.
+    pub updated_at: Option<DateTime<Utc>>,
 }
 
 impl Workspace {
     /// Returns a workspace that is unlimited, empty and not the default.
-    pub(super) fn draft(
-        id: WorkspaceId,
-        name: WorkspaceName,
-        owner_id: Option<String>,
-        created_at: DateTime<Utc>,
-    ) -> Self {
+    pub(super) fn draft(id: WorkspaceId, name: WorkspaceName, created_at: DateTime<Utc>) -> Self {
         Self {
             id,
+            slug: WorkspaceSlug::of_name(name.as_str()),
             name,
-            owner_id,
+            description: None,
+            owner_id: None,
             is_default: false,
             suspended: false,
             credit: None,
@@ -58,7 +59,18 @@ impl Workspace {
             default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at,
+            updated_at: None,
         }
+    }
+
+    /// Returns true if both have the same settings and budgets.
+    pub fn has_settings_of(&self, other: &Self) -> bool {
+        let settings = |workspace: &Self| {
+            let Self { name, slug, description, owner_id, suspended, budgets, rates, default_guardrail_id, .. } =
+                workspace.clone();
+            (name, slug, description, owner_id, suspended, budgets, rates, default_guardrail_id)
+        };
+        settings(self) == settings(other)
     }
 }
 
@@ -88,71 +100,26 @@ impl WorkspaceName {
     }
 }
 
-/// The contents that keep a workspace from being deleted, by number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WorkspaceContents {
-    /// Keys that are not deleted.
-    pub keys: u64,
-    /// Documents, pending ones included.
-    pub documents: u64,
-    /// Guardrails.
-    pub guardrails: u64,
-    /// Destinations of traces.
-    pub destinations: u64,
-}
-
-impl WorkspaceContents {
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl fmt::Display for WorkspaceContents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, documents, guardrails, destinations } = self;
-        let counts =
-            [(keys, "keys"), (documents, "documents"), (guardrails, "guardrails"), (destinations, "destinations")];
-        let present: Vec<String> =
-            counts.iter().filter(|(count, _)| **count > 0).map(|(count, name)| format!("{name}: {count}")).collect();
-        f.write_str(&present.join(", "))
-    }
-}
-
-/// The result of [`WorkspaceRepository::delete`](super::WorkspaceRepository::delete).
+/// The result of [`WorkspaceRepository::insert`](super::WorkspaceRepository::insert).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkspaceDeletion {
-    /// The workspace is deleted.
-    Deleted,
-    /// The workspace does not exist.
-    Unknown,
-    /// It is the default workspace; nothing was changed.
-    IsDefault,
-    /// It has contents; nothing was changed.
-    NotEmpty(WorkspaceContents),
+pub enum WorkspaceInsertion {
+    /// The workspace is added.
+    Inserted,
+    /// Another workspace has the name, and names must be unique.
+    NameTaken,
+    /// Another workspace has the slug.
+    SlugTaken,
 }
 
-pub(super) fn usd(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "null".to_owned(), |amount| amount.to_string())
-}
-
-pub(super) fn budgets(budgets: &WorkspaceBudgets) -> Json {
-    Json::object([
-        ("daily_usd", usd(budgets.daily).as_str()),
-        ("weekly_usd", &usd(budgets.weekly)),
-        ("monthly_usd", &usd(budgets.monthly)),
-        ("lifetime_usd", &usd(budgets.lifetime)),
-    ])
-}
-
-pub(super) fn rates(rates: RateLimits) -> Json {
-    let number = |rate: Option<u32>| rate.map_or_else(|| "null".to_owned(), |rate| rate.to_string());
-    Json::object([
-        ("requests_per_minute", number(rates.requests_per_minute).as_str()),
-        ("tokens_per_minute", &number(rates.tokens_per_minute)),
-    ])
-}
-
-pub(super) fn named(name: &WorkspaceName) -> Json {
-    Json::object([("name", Json::string(name.as_str()).text())])
+/// The result of [`WorkspaceRepository::update`](super::WorkspaceRepository::update).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceUpdate {
+    /// The workspace is changed.
+    Updated,
+    /// The workspace differs from the expected one, or does not exist.
+    Differs,
+    /// Another workspace has the slug.
+    SlugTaken,
+    /// The default guardrail is none of the workspace.
+    UnknownGuardrail,
 }

@@ -8,20 +8,18 @@ use chrono::TimeDelta;
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, workspace,
+    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, suspend, workspace,
     workspace_id,
 };
 use crate::api_key::{ApiKey, LastKeyRule};
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
-use crate::budget::WorkspaceBudgets;
 use crate::error::StoreError;
 use crate::guardrail::Guardrail;
 use crate::json::Json;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
-use crate::rate::RateLimits;
 use crate::system::Clock;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, WorkspaceInsertion, WorkspaceUpdate};
 
 suite! {
     /// Every case of the port's contract, and of the entry of every change.
@@ -78,7 +76,7 @@ async fn read_returns_appended_entries(stores: &Stores) {
 }
 
 async fn concurrent_appends_form_one_chain(stores: &Stores) {
-    stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    stores.workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     join_all((0..100).map(|number| async move {
         match number % 3 {
             0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
@@ -150,7 +148,7 @@ macro_rules! assert_entries {
 async fn key_changes_append_one_entry_each(stores: &Stores) {
     let (keys, draft) = (&stores.api_keys, audit());
     assert_entries!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
-    stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
+    stores.workspaces.insert(&workspace(1), false, &draft).await.unwrap();
     assert_entries!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
     assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
     assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &draft));
@@ -174,22 +172,13 @@ async fn workspace_changes_append_one_entry_each(stores: &Stores) {
     assert_entries!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
     assert_entries!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
     assert_entries!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
-    assert_entries!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
-    assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
-    assert_entries!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
-    assert_entries!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
-    assert_entries!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
-    let (none, some) = (
-        WorkspaceBudgets::default(),
-        WorkspaceBudgets { daily: Some(Usd::from_pico(5)), ..WorkspaceBudgets::default() },
-    );
-    assert_entries!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
-    assert_entries!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
-    assert_entries!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
-    let (none, some) = (RateLimits::default(), RateLimits { requests_per_minute: Some(7), tokens_per_minute: None });
-    assert_entries!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
-    assert_entries!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
-    assert_entries!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
+    assert_entries!(stores, 1, Ok(WorkspaceInsertion::Inserted), workspaces.insert(&workspace(1), false, &draft));
+    let same_slug = Workspace { id: workspace_id(6), ..workspace(1) };
+    assert_entries!(stores, 0, Ok(WorkspaceInsertion::SlugTaken), workspaces.insert(&same_slug, false, &draft));
+    assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), false, &draft));
+    let (first, second) = (workspace(1), Workspace { suspended: true, ..workspace(1) });
+    assert_entries!(stores, 1, Ok(WorkspaceUpdate::Updated), workspaces.update(&first, &second, &draft));
+    assert_entries!(stores, 0, Ok(WorkspaceUpdate::Differs), workspaces.update(&first, &second, &draft));
     assert_entries!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
     assert_entries!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
     assert_entries!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
@@ -207,7 +196,7 @@ async fn workspace_changes_append_one_entry_each(stores: &Stores) {
 async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
     assert_entries!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), false, &draft));
-    stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
+    stores.workspaces.insert(&workspace(1), false, &draft).await.unwrap();
     assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
     assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), false, &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
@@ -230,10 +219,10 @@ async fn catalogue_changes_append_one_entry_each(stores: &Stores) {
 
 /// A reader of the change sees its entry.
 async fn entry_is_visible_with_its_change(stores: &Stores) {
-    stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    stores.workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     let act = async |number: u64| {
         if number == 6 {
-            assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+            suspend(stores, 1, true).await;
         } else {
             let changed = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended;
             let entries = stores.audit.read(0, 10).await.unwrap().len();

@@ -6,7 +6,7 @@ use super::super::join_all;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
-    management_key, newest_change, workspace_id,
+    limit_workspace, management_key, newest_change, suspend, workspace, workspace_id,
 };
 use crate::api_key::{KeyReference, LastKeyRule};
 use crate::audit::Actor;
@@ -15,6 +15,7 @@ use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS}
 use crate::guardrail::Guardrail;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
+use crate::workspace::WorkspaceUpdate;
 
 suite! {
     /// Every case of the port's contract.
@@ -56,7 +57,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
                 vec![key]
             }
             1 => {
-                assert!(stores.workspaces.set_suspended(workspace_id(1), true, &draft).await.unwrap());
+                suspend(stores, 1, true).await;
                 vec![workspace]
             }
             2 => {
@@ -103,8 +104,8 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
     assert!(stores.api_keys.update(&key, &key, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.delete(key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap());
-    assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());
+    let unknown = stores.workspaces.update(&workspace(9), &workspace(9), &audit()).await.unwrap();
+    assert_eq!(unknown, WorkspaceUpdate::Differs);
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
@@ -267,7 +268,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
     disable(stores, 1, true).await;
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
-    assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+    suspend(stores, 1, true).await;
     assert!(stores.models.apply(&CatalogueChange::default(), 0, &audit()).await.unwrap());
     assert_eq!(feed().await, before);
     let limit = SpendLimit { amount: Usd::from_pico(7), reset: Some(ResetInterval::Daily) };
@@ -284,9 +285,8 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
                 assert!(stores.guardrails.update(&changed, None, &audit()).await.unwrap());
             }
             2 => {
-                let (none, some) = (WorkspaceBudgets::default(), Some(Usd::from_pico(7)));
-                let after = WorkspaceBudgets { daily: some, ..none };
-                assert!(stores.workspaces.set_budgets(workspace_id(1), &none, &after, &audit()).await.unwrap());
+                let daily = Some(Usd::from_pico(7));
+                limit_workspace(stores, 1, WorkspaceBudgets { daily, ..WorkspaceBudgets::default() }).await;
             }
             3 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
             4 => assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
-    management_key, workspace, workspace_id,
+    limit_workspace, management_key, suspend, workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, GrantScope, KeyGrant, LastKeyRule};
 use crate::audit::Actor;
@@ -47,7 +47,11 @@ fn inference(workspace: u64, change: impl FnOnce(&mut bool)) -> GrantScope {
 
 async fn grant_has_fields_of_key_and_workspace(stores: &Stores) {
     add_workspace(stores, 1).await;
-    stores.workspaces.insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }, &audit()).await.unwrap();
+    stores
+        .workspaces
+        .insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }, false, &audit())
+        .await
+        .unwrap();
     let expired = ApiKey { expires_at: Some(at(-9_999_999)), disabled: true, ..inference_key(2, 2) };
     for key in [&inference_key(1, 1), &expired, &management_key(3)] {
         add_key(stores, key).await;
@@ -102,10 +106,10 @@ async fn changes_become_visible(stores: &Stores) {
     stores.wait_for_grants().await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap();
+    suspend(stores, 1, true).await;
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.unwrap().scope, inference(1, |suspended| *suspended = true));
-    stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap();
+    suspend(stores, 1, false).await;
 
     stores.guardrails.assign_keys(guardrail_id(9), &[key_id(1).into()], &Actor::system()).await.unwrap();
     stores.wait_for_grants().await;
@@ -144,10 +148,10 @@ async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
         ("monthly", WorkspaceBudgets { monthly: one, ..none }),
         ("lifetime", WorkspaceBudgets { lifetime: one, ..none }),
     ] {
-        assert!(stores.workspaces.set_budgets(workspace_id(1), &none, &alone, &audit()).await.unwrap());
+        limit_workspace(stores, 1, alone).await;
         stores.wait_for_grants().await;
         assert!(is_limited(stores, 1).await, "the {name} budget alone");
-        assert!(stores.workspaces.set_budgets(workspace_id(1), &alone, &none, &audit()).await.unwrap());
+        limit_workspace(stores, 1, none).await;
         stores.wait_for_grants().await;
         assert!(!is_limited(stores, 1).await, "without the {name} budget");
     }

@@ -47,7 +47,7 @@ async fn insert_guardrail(stores: &Stores, number: u64, repetition: &StoredRepet
 }
 
 async fn insert_workspace(stores: &Stores) {
-    stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    stores.workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
 }
 
 async fn find_returns_request_of_a_committed_change(stores: &Stores) {

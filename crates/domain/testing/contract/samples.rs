@@ -21,7 +21,7 @@ use crate::money::Usd;
 use crate::observability::{Destination, DestinationKind};
 use crate::rate::RateLimits;
 use crate::secret::{ApiKeyHash, SecretString};
-use crate::workspace::{Workspace, WorkspaceName};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceSlug, WorkspaceUpdate};
 
 /// Returns a time in whole milliseconds, `minutes` after the first one.
 pub(super) fn at(minutes: i64) -> DateTime<Utc> {
@@ -52,6 +52,8 @@ pub(super) fn workspace(number: u64) -> Workspace {
     Workspace {
         id: workspace_id(number),
         name: WorkspaceName::try_new(&format!("wörk {number}")).unwrap(),
+        slug: WorkspaceSlug::try_new(&format!("w-{number}")).unwrap(),
+        description: Some(format!("description {number}")),
         owner_id: Some(format!("owner {number} 'quoted'")),
         is_default: false,
         suspended: false,
@@ -61,6 +63,7 @@ pub(super) fn workspace(number: u64) -> Workspace {
         default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: at(i64::try_from(number).unwrap()),
+        updated_at: None,
     }
 }
 
@@ -130,7 +133,24 @@ pub(super) async fn fold_charge(stores: &Stores, charge: UsageCharge) -> Result<
 }
 
 pub(super) async fn add_workspace(stores: &Stores, number: u64) {
-    stores.workspaces.insert(&workspace(number), &audit()).await.expect("a workspace is added");
+    stores.workspaces.insert(&workspace(number), false, &audit()).await.expect("a workspace is added");
+}
+
+/// Suspends or resumes a workspace.
+pub(super) async fn suspend(stores: &Stores, number: u64, suspended: bool) {
+    update_workspace(stores, number, |before| Workspace { suspended, ..before }).await;
+}
+
+/// Replaces the budgets of a workspace.
+pub(super) async fn limit_workspace(stores: &Stores, number: u64, budgets: WorkspaceBudgets) {
+    update_workspace(stores, number, |before| Workspace { budgets, ..before }).await;
+}
+
+async fn update_workspace(stores: &Stores, number: u64, change: impl FnOnce(Workspace) -> Workspace) {
+    let before = stores.workspaces.find(workspace_id(number)).await.unwrap().expect("the workspace exists");
+    let after = change(before.clone());
+    let updated = stores.workspaces.update(&before, &after, &audit()).await.unwrap();
+    assert_eq!(updated, WorkspaceUpdate::Updated);
 }
 
 pub(super) async fn add_key(stores: &Stores, key: &ApiKey) {

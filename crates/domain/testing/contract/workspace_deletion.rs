@@ -1,4 +1,4 @@
-//! Cases of [`crate::workspace::WorkspaceRepository`] on names and deletion.
+//! Cases of [`crate::workspace::WorkspaceRepository`] on deletion.
 
 use super::Stores;
 use super::samples::{
@@ -9,22 +9,7 @@ use crate::api_key::LastKeyRule;
 use crate::change_feed::ChangeSubject;
 use crate::file::{DocumentQuota, PendingDocument, Reservation};
 use crate::observability::{Destination, DestinationInsert};
-use crate::workspace::{WorkspaceContents, WorkspaceDeletion, WorkspaceName};
-
-pub(super) async fn rename_changes_unchanged_name_only(stores: &Stores) {
-    add_workspace(stores, 1).await;
-    let (repository, id) = (&stores.workspaces, workspace_id(1));
-    let (before, after) = (workspace(1).name, WorkspaceName::try_new("büro 2").expect("a valid name"));
-    let newest = newest_change(stores).await;
-    assert!(repository.rename(id, &before, &after, &audit()).await.unwrap());
-    assert_eq!(repository.find(id).await.unwrap().unwrap().name, after);
-    assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Workspace(id)]);
-    assert!(!repository.rename(id, &before, &after, &audit()).await.unwrap(), "it has another name now");
-    assert!(
-        !repository.rename(workspace_id(2), &before, &after, &audit()).await.unwrap(),
-        "there is no such workspace"
-    );
-}
+use crate::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceUpdate};
 
 fn pending() -> PendingDocument {
     PendingDocument {
@@ -77,11 +62,11 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     assert_eq!(repository.delete(id, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
     assert_eq!(repository.find(id).await.unwrap(), None);
     assert_eq!(repository.list().await.unwrap(), []);
+    assert_eq!(repository.free_slug(&found.slug).await.unwrap(), found.slug);
     assert_eq!(repository.workspace_limit_statuses(id).await.unwrap(), None);
-    assert!(!repository.set_suspended(id, true, &audit()).await.unwrap());
+    let suspended = Workspace { suspended: true, ..found.clone() };
+    assert_eq!(repository.update(&found, &suspended, &audit()).await.unwrap(), WorkspaceUpdate::Differs);
     assert!(!repository.clear_credit(id, &audit()).await.unwrap());
-    assert!(!repository.rename(id, &found.name, &found.name, &audit()).await.unwrap());
-    assert!(!repository.set_rates(id, found.rates, found.rates, &audit()).await.unwrap());
     assert_eq!(repository.add_credit(id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
     assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap());
     let added = stores.guardrails.insert(&guardrail(1, 2), false, &audit()).await.unwrap();

@@ -3,40 +3,37 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_workspace, at, audit, changed_since, inference_key, key_id, management_key, newest_change, workspace,
-    workspace_id,
+    add_guardrail, add_workspace, at, audit, changed_since, guardrail, guardrail_id, inference_key, key_id,
+    management_key, newest_change, workspace, workspace_id,
 };
-use super::workspace_deletion::{
-    delete_accepts_empty_workspaces_only, deleted_workspace_does_not_exist, rename_changes_unchanged_name_only,
-};
+use super::workspace_deletion::{delete_accepts_empty_workspaces_only, deleted_workspace_does_not_exist};
 use crate::api_key::LastKeyRule;
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::money::Usd;
-use crate::rate::RateLimits;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, WorkspaceInsertion, WorkspaceName, WorkspaceSlug, WorkspaceUpdate};
 
 suite! {
     /// Every case of the port's contract.
     workspace_repository_cases as workspace_repository_contract over Stores {
         find_returns_inserted_workspace,
         list_is_oldest_first,
-        insert_unique_rejects_names_of_existing_workspaces,
+        insert_with_unique_name_rejects_names_of_existing_workspaces,
         concurrent_unique_inserts_succeed_once,
+        insert_rejects_slugs_of_existing_workspaces,
+        default_workspace_gets_free_slug,
         default_or_insert_creates_one_default,
         concurrent_calls_agree_on_one_default,
         bootstrap_succeeds_once,
         concurrent_bootstraps_succeed_once,
         bootstrap_counts_deleted_keys,
-        rename_changes_unchanged_name_only,
         delete_accepts_empty_workspaces_only,
         deleted_workspace_does_not_exist,
-        set_suspended_is_visible_and_writes_the_feed,
-        set_budgets_changes_unchanged_budgets_only,
-        set_rates_changes_unchanged_rates_only,
-        budgets_change_is_rejected_when_any_other_budget_changed,
-        rates_change_is_rejected_when_the_other_rate_changed,
+        update_replaces_settings_and_budgets_and_writes_the_feed,
+        update_is_rejected_when_any_setting_changed,
+        concurrent_updates_succeed_once,
+        update_rejects_slug_and_guardrail_of_another_workspace,
         first_credit_is_a_change_of_the_workspace,
         add_credit_adds_to_balance,
         concurrent_credits_add_up,
@@ -47,10 +44,10 @@ suite! {
 async fn find_returns_inserted_workspace(stores: &Stores) {
     let repository = &stores.workspaces;
     assert_eq!(repository.find(workspace_id(1)).await.unwrap(), None);
-    let full = Workspace { suspended: true, credit: Some(Usd::from_pico(-7)), ..workspace(1) };
-    let bare = Workspace { owner_id: None, ..workspace(2) };
-    repository.insert(&full, &audit()).await.unwrap();
-    repository.insert(&bare, &audit()).await.unwrap();
+    let full = Workspace { suspended: true, credit: Some(Usd::from_pico(-7)), updated_at: Some(at(9)), ..workspace(1) };
+    let bare = Workspace { description: None, owner_id: None, ..workspace(2) };
+    repository.insert(&full, false, &audit()).await.unwrap();
+    repository.insert(&bare, false, &audit()).await.unwrap();
     assert_eq!(repository.find(full.id).await.unwrap(), Some(full), "field by field");
     assert_eq!(repository.find(bare.id).await.unwrap(), Some(bare), "field by field");
 }
@@ -63,26 +60,28 @@ async fn list_is_oldest_first(stores: &Stores) {
     assert_eq!(listed, [workspace(1), workspace(2), workspace(3)]);
 }
 
-async fn insert_unique_rejects_names_of_existing_workspaces(stores: &Stores) {
+async fn insert_with_unique_name_rejects_names_of_existing_workspaces(stores: &Stores) {
     let repository = &stores.workspaces;
     let named = |number| Workspace { name: workspace(1).name, ..workspace(number) };
-    assert!(repository.insert_unique(&workspace(1), &audit()).await.unwrap());
-    assert!(!repository.insert_unique(&named(2), &audit()).await.unwrap());
+    let insert_unique = async |workspace| repository.insert(&workspace, true, &audit()).await.unwrap();
+    assert_eq!(insert_unique(workspace(1)).await, WorkspaceInsertion::Inserted);
+    assert_eq!(insert_unique(named(2)).await, WorkspaceInsertion::NameTaken);
     assert_eq!(repository.list().await.unwrap(), [workspace(1)], "nothing is added");
-    repository.insert(&named(3), &audit()).await.unwrap();
+    assert_eq!(repository.insert(&named(3), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
     for number in [1, 3] {
         repository.delete(workspace_id(number), &audit()).await.unwrap();
     }
-    assert!(repository.insert_unique(&named(4), &audit()).await.unwrap(), "the name of deleted workspaces is free");
+    assert_eq!(insert_unique(named(4)).await, WorkspaceInsertion::Inserted, "the name of deleted workspaces is free");
 }
 
 async fn concurrent_unique_inserts_succeed_once(stores: &Stores) {
     let rivals = (1..=8).map(|number| {
         let repository = &stores.workspaces;
         let workspace = Workspace { name: workspace(1).name, ..workspace(number) };
-        async move { repository.insert_unique(&workspace, &audit()).await.unwrap() }
+        async move { repository.insert(&workspace, true, &audit()).await.unwrap() }
     });
-    assert_eq!(join_all(rivals).await.iter().filter(|inserted| **inserted).count(), 1);
+    let inserted = join_all(rivals).await;
+    assert_eq!(inserted.iter().filter(|inserted| **inserted == WorkspaceInsertion::Inserted).count(), 1);
 }
 
 async fn default_or_insert_creates_one_default(stores: &Stores) {
@@ -147,114 +146,121 @@ async fn bootstrap_counts_deleted_keys(stores: &Stores) {
     assert_eq!(stores.api_keys.list(None).await.unwrap(), []);
 }
 
-async fn set_suspended_is_visible_and_writes_the_feed(stores: &Stores) {
-    add_workspace(stores, 1).await;
-    for suspended in [true, false] {
-        let before = newest_change(stores).await;
-        assert!(stores.workspaces.set_suspended(workspace_id(1), suspended, &audit()).await.unwrap());
-        assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended, suspended);
-        assert_eq!(
-            changed_since(stores, before).await,
-            [ChangeSubject::Workspace(workspace_id(1))],
-            "cached keys carry the workspace's state"
-        );
-    }
-    assert!(
-        !stores.workspaces.set_suspended(workspace_id(2), true, &audit()).await.unwrap(),
-        "there is no such workspace"
-    );
+fn usd(pico: i64) -> Option<Usd> {
+    Some(Usd::from_pico(pico))
 }
 
-async fn set_budgets_changes_unchanged_budgets_only(stores: &Stores) {
+/// Returns a workspace with a change of each setting and budget alone.
+fn variants(before: &Workspace) -> Vec<Workspace> {
+    let change = |change: fn(&mut Workspace)| {
+        let mut changed = before.clone();
+        change(&mut changed);
+        changed
+    };
+    vec![
+        change(|workspace| workspace.name = WorkspaceName::try_new("büro 2").unwrap()),
+        change(|workspace| workspace.slug = WorkspaceSlug::try_new("other").unwrap()),
+        change(|workspace| workspace.description = None),
+        change(|workspace| workspace.owner_id = None),
+        change(|workspace| workspace.suspended = true),
+        change(|workspace| workspace.budgets.daily = usd(1)),
+        change(|workspace| workspace.budgets.weekly = usd(2)),
+        change(|workspace| workspace.budgets.monthly = usd(3)),
+        change(|workspace| workspace.budgets.lifetime = usd(i64::MAX)),
+        change(|workspace| workspace.rates.requests_per_minute = Some(1)),
+        change(|workspace| workspace.rates.tokens_per_minute = Some(u32::MAX)),
+        change(|workspace| workspace.default_guardrail_id = Some(guardrail_id(7))),
+    ]
+}
+
+async fn update_replaces_settings_and_budgets_and_writes_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
-    let usd = |pico| Some(Usd::from_pico(pico));
-    let states = [
-        WorkspaceBudgets::default(),
-        WorkspaceBudgets { daily: usd(1), weekly: usd(2), monthly: usd(3), lifetime: usd(i64::MAX) },
-        WorkspaceBudgets { weekly: usd(5), ..WorkspaceBudgets::default() },
-        WorkspaceBudgets::default(),
-    ];
+    add_guardrail(stores, &guardrail(7, 1)).await;
     let (repository, id) = (&stores.workspaces, workspace_id(1));
-    for pair in states.windows(2) {
-        let before = newest_change(stores).await;
-        assert!(repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap());
-        assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, pair[1]);
-        assert_eq!(
-            changed_since(stores, before).await,
-            [ChangeSubject::Workspace(workspace_id(1))],
-            "cached keys carry whether money is limited"
-        );
-        assert!(!repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
-    }
-    let unknown = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
-    assert!(!unknown, "there is no such workspace");
-    let rivals = (1..=8).map(|pico| {
-        let after = WorkspaceBudgets { daily: usd(pico), ..WorkspaceBudgets::default() };
-        async move { repository.set_budgets(id, &WorkspaceBudgets::default(), &after, &audit()).await.unwrap() }
-    });
-    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1, "of rival changes one wins");
-}
-
-async fn set_rates_changes_unchanged_rates_only(stores: &Stores) {
-    add_workspace(stores, 1).await;
-    let states = [
-        RateLimits::default(),
-        RateLimits { requests_per_minute: Some(1), tokens_per_minute: None },
-        RateLimits { requests_per_minute: Some(1), tokens_per_minute: Some(u32::MAX) },
-        RateLimits::default(),
-    ];
-    let (repository, id) = (&stores.workspaces, workspace_id(1));
-    for pair in states.windows(2) {
-        let before = newest_change(stores).await;
-        assert!(repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap());
-        assert_eq!(repository.find(id).await.unwrap().unwrap().rates, pair[1]);
-        assert_eq!(
-            changed_since(stores, before).await,
-            [ChangeSubject::Workspace(workspace_id(1))],
-            "cached keys carry it"
-        );
-        assert!(!repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap(), "it is not so any more");
-    }
-    assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
-}
-
-/// Every column is compared: a change based on an outdated budget must fail.
-async fn budgets_change_is_rejected_when_any_other_budget_changed(stores: &Stores) {
-    let (repository, usd) = (&stores.workspaces, |pico| Some(Usd::from_pico(pico)));
-    let before = WorkspaceBudgets { daily: usd(1), weekly: usd(2), monthly: usd(3), lifetime: usd(4) };
-    let changed = [
-        WorkspaceBudgets { daily: usd(9), ..before },
-        WorkspaceBudgets { weekly: None, ..before },
-        WorkspaceBudgets { monthly: usd(9), ..before },
-        WorkspaceBudgets { lifetime: None, ..before },
-    ];
-    for (number, rival) in (1..).zip(&changed) {
-        let id = workspace_id(number);
-        add_workspace(stores, number).await;
-        assert!(repository.set_budgets(id, &WorkspaceBudgets::default(), &before, &audit()).await.unwrap());
-        assert!(repository.set_budgets(id, &before, rival, &audit()).await.unwrap());
-        for stale in changed.iter().filter(|stale| *stale != rival) {
-            assert!(!repository.set_budgets(id, &before, stale, &audit()).await.unwrap(), "{stale:?} after {rival:?}");
+    for (after, minutes) in variants(&workspace(1)).into_iter().zip(1..) {
+        let after = Workspace { updated_at: Some(at(minutes)), ..after };
+        for after in [after, workspace(1)] {
+            let (before, newest) = (repository.find(id).await.unwrap().unwrap(), newest_change(stores).await);
+            let updated = repository.update(&before, &after, &audit()).await.unwrap();
+            assert_eq!(updated, WorkspaceUpdate::Updated);
+            assert_eq!(repository.find(id).await.unwrap(), Some(after), "field by field");
+            assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Workspace(id)], "cached keys carry it");
         }
-        assert!(!repository.set_budgets(id, &before, &before, &audit()).await.unwrap(), "no change, of another state");
-        assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, *rival);
+    }
+    let unknown = repository.update(&workspace(2), &workspace(2), &audit()).await.unwrap();
+    assert_eq!(unknown, WorkspaceUpdate::Differs, "there is no such workspace");
+}
+
+/// A change that is based on an outdated setting fails, whichever it is.
+async fn update_is_rejected_when_any_setting_changed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &guardrail(7, 1)).await;
+    let (repository, before) = (&stores.workspaces, workspace(1));
+    let stale = Workspace { budgets: WorkspaceBudgets { daily: usd(9), ..before.budgets }, ..before.clone() };
+    for rival in variants(&before) {
+        assert_eq!(repository.update(&before, &rival, &audit()).await.unwrap(), WorkspaceUpdate::Updated);
+        let newest = newest_change(stores).await;
+        assert_eq!(repository.update(&before, &stale, &audit()).await.unwrap(), WorkspaceUpdate::Differs, "{rival:?}");
+        assert_eq!(changed_since(stores, newest).await, []);
+        assert_eq!(repository.find(before.id).await.unwrap().as_ref(), Some(&rival), "nothing was changed");
+        assert_eq!(repository.update(&rival, &before, &audit()).await.unwrap(), WorkspaceUpdate::Updated);
     }
 }
 
-async fn rates_change_is_rejected_when_the_other_rate_changed(stores: &Stores) {
-    let repository = &stores.workspaces;
-    let before = RateLimits { requests_per_minute: Some(1), tokens_per_minute: Some(2) };
-    let changed =
-        [RateLimits { requests_per_minute: None, ..before }, RateLimits { tokens_per_minute: Some(9), ..before }];
-    for (number, [rival, stale]) in [(1, changed), (2, [changed[1], changed[0]])] {
-        let id = workspace_id(number);
-        add_workspace(stores, number).await;
-        assert!(repository.set_rates(id, RateLimits::default(), before, &audit()).await.unwrap());
-        assert!(repository.set_rates(id, before, rival, &audit()).await.unwrap());
-        assert!(!repository.set_rates(id, before, stale, &audit()).await.unwrap());
-        assert!(!repository.set_rates(id, before, before, &audit()).await.unwrap(), "no change, of another state");
-        assert_eq!(repository.find(id).await.unwrap().unwrap().rates, rival);
+async fn concurrent_updates_succeed_once(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let rivals = (1..=8).map(|pico| {
+        let before = workspace(1);
+        let after = Workspace { budgets: WorkspaceBudgets { daily: usd(pico), ..before.budgets }, ..before.clone() };
+        async move { stores.workspaces.update(&before, &after, &audit()).await.unwrap() }
+    });
+    let updates = join_all(rivals).await;
+    assert_eq!(updates.iter().filter(|update| **update == WorkspaceUpdate::Updated).count(), 1);
+}
+
+async fn update_rejects_slug_and_guardrail_of_another_workspace(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    add_guardrail(stores, &guardrail(7, 2)).await;
+    let (repository, before) = (&stores.workspaces, workspace(1));
+    let newest = newest_change(stores).await;
+    let taken = Workspace { slug: workspace(2).slug, ..before.clone() };
+    assert_eq!(repository.update(&before, &taken, &audit()).await.unwrap(), WorkspaceUpdate::SlugTaken);
+    for unknown in [7, 8] {
+        let foreign = Workspace { default_guardrail_id: Some(guardrail_id(unknown)), ..before.clone() };
+        assert_eq!(repository.update(&before, &foreign, &audit()).await.unwrap(), WorkspaceUpdate::UnknownGuardrail);
     }
+    assert_eq!(changed_since(stores, newest).await, []);
+    assert_eq!(repository.find(before.id).await.unwrap(), Some(before), "nothing was changed");
+}
+
+async fn insert_rejects_slugs_of_existing_workspaces(stores: &Stores) {
+    let repository = &stores.workspaces;
+    let slugged = |number| Workspace { slug: workspace(1).slug, ..workspace(number) };
+    let rivals = join_all((1..=8).map(|number| {
+        let workspace = slugged(number);
+        async move { stores.workspaces.insert(&workspace, false, &audit()).await.unwrap() }
+    }));
+    let inserted = rivals.await;
+    assert_eq!(inserted.iter().filter(|inserted| **inserted == WorkspaceInsertion::Inserted).count(), 1);
+    assert_eq!(inserted.iter().filter(|inserted| **inserted == WorkspaceInsertion::SlugTaken).count(), 7);
+    let slug = workspace(1).slug;
+    assert_eq!(repository.free_slug(&slug).await.unwrap(), slug.numbered(2));
+    let second = Workspace { slug: slug.numbered(2), ..workspace(9) };
+    assert_eq!(repository.insert(&second, false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
+    assert_eq!(repository.free_slug(&slug).await.unwrap(), slug.numbered(3));
+    let winner = repository.list().await.unwrap()[0].id;
+    repository.delete(winner, &audit()).await.unwrap();
+    assert_eq!(repository.free_slug(&slug).await.unwrap(), slug, "the slug of a deleted workspace is free");
+    assert_eq!(repository.insert(&slugged(10), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
+}
+
+async fn default_workspace_gets_free_slug(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let default = Workspace { slug: workspace(1).slug, ..workspace(2) };
+    let stored = stores.workspaces.default_or_insert(&default, &audit()).await.unwrap();
+    assert_eq!(stored.slug, workspace(1).slug.numbered(2));
+    assert_eq!(stores.workspaces.find(stored.id).await.unwrap(), Some(stored));
 }
 
 /// Cached keys carry whether spend is limited. If it is, the ledger reads the amount itself.
@@ -297,7 +303,7 @@ async fn concurrent_credits_add_up(stores: &Stores) {
 async fn add_credit_rejects_sum_out_of_range(stores: &Stores) {
     for (number, edge, step) in [(1, i64::MAX, 1), (2, i64::MIN, -1)] {
         let full = Workspace { credit: Some(Usd::from_pico(edge)), created_at: at(0), ..workspace(number) };
-        stores.workspaces.insert(&full, &audit()).await.unwrap();
+        stores.workspaces.insert(&full, false, &audit()).await.unwrap();
         let beyond = stores.workspaces.add_credit(full.id, Usd::from_pico(step), &audit()).await;
         assert!(matches!(beyond, Err(StoreError::Corrupt(_))), "a sum out of range is refused: {beyond:?}");
         assert_eq!(stores.workspaces.find(full.id).await.unwrap().unwrap().credit, full.credit, "and changes nothing");

@@ -243,6 +243,17 @@ pub enum WorkspaceContent {
     Destinations,
 }
 
+impl From<WorkspaceContent> for domain::workspace::WorkspaceContent {
+    fn from(content: WorkspaceContent) -> Self {
+        match content {
+            WorkspaceContent::Keys => Self::Keys,
+            WorkspaceContent::Documents => Self::Documents,
+            WorkspaceContent::Guardrails => Self::Guardrails,
+            WorkspaceContent::Destinations => Self::Destinations,
+        }
+    }
+}
+
 /// A workspace, as an argument or an option.
 #[derive(Debug, Args)]
 pub struct NamedWorkspace {

@@ -5,23 +5,21 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use domain::change::Change;
-use domain::container::BlobStore;
+use anyhow::{Context as _, anyhow, bail};
 use domain::edit::Edit;
 use domain::file::DeleteDocument;
-use domain::ids::WorkspaceId;
 use domain::money::Usd;
-use domain::workspace::{BudgetsChange, ChangeWorkspaceError, RatesChange, WorkspaceContents, WorkspaceError};
+use domain::retention::{DeleteWorkspace, DeleteWorkspaceError};
+use domain::workspace::{BudgetsChange, RatesChange, WorkspaceChange, WorkspaceContent, WorkspaceError};
 
 use super::Context;
-use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceContent, WorkspaceRatesArgs};
+use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
 use crate::output::{escape, table};
 use crate::view::{
-    BudgetsView, CreatedWorkspace, DeletedWorkspace, LimitView, List, UsdNumber, WorkspaceBudgetsView,
+    BudgetsView, CreatedWorkspace, DeletedWorkspaceView, LimitView, List, UsdNumber, WorkspaceBudgetsView,
     WorkspaceCreditView, WorkspaceRatesView, WorkspaceSuspensionView, WorkspaceView,
 };
-use crate::wiring::{Stores, broadcast};
+use crate::wiring::broadcast;
 
 /// The name of a workspace without one.
 const UNNAMED: &str = "unnamed workspace";
@@ -35,7 +33,9 @@ pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result
         WorkspaceCommand::List => list(context).await,
         WorkspaceCommand::Show { workspace } => show(context, &workspace).await,
         WorkspaceCommand::Rename { id, name, allow_duplicate } => rename(context, &id, &name, allow_duplicate).await,
-        WorkspaceCommand::Delete { id, with } => delete_workspace(context, &id, &with).await,
+        WorkspaceCommand::Delete { id, with } => {
+            delete_workspace(context, &id, &with.into_iter().map(Into::into).collect::<Vec<_>>()).await
+        }
         WorkspaceCommand::Credit { workspace, add_usd } => credit(context, &workspace, &add_usd).await,
         WorkspaceCommand::Unlimited { workspace } => unlimited(context, &workspace).await,
         WorkspaceCommand::Budget(args) => budget(context, &args).await,
@@ -53,13 +53,14 @@ async fn create(
 ) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let (create, by) = (stores.create_workspace(), context.authority());
-    let created = match name {
-        // Only chosen names are unique.
-        None => create.execute(&by, UNNAMED, owner_id).await,
-        Some(name) if allow_duplicate => create.execute(&by, name, owner_id).await,
-        Some(name) => create.execute_unique(&by, name, owner_id).await,
+    let owner_id = owner_id.map_or(Edit::Keep, Edit::Set);
+    let settings = WorkspaceChange { owner_id, ..WorkspaceChange::named(name.unwrap_or(UNNAMED)) };
+    // Only chosen names are unique.
+    let workspace = if name.is_none() || allow_duplicate {
+        create.execute(&by, &settings).await?
+    } else {
+        create.execute_unique(&by, &settings).await?
     };
-    let workspace = created?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))
 }
@@ -129,7 +130,7 @@ async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) 
     if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
         return Err(WorkspaceError::NameTaken(name.to_owned()).into());
     }
-    stores.manage_workspaces().rename(&context.authority(), id, name).await?;
+    stores.manage_workspaces().update(&context.authority(), id, &WorkspaceChange::named(name)).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
     context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
 }
@@ -160,7 +161,7 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let budgets = stores.manage_workspaces().set_budgets(&context.authority(), id, change).await?;
+    let budgets = stores.manage_workspaces().set_budgets(&context.authority(), id, change).await?.budgets;
     let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
@@ -175,13 +176,14 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
 }
 
 async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
-    let change = RatesChange {
+    let rates = RatesChange {
         requests_per_minute: edit("--rpm", args.rpm.as_deref(), "a whole number")?,
         tokens_per_minute: edit("--tpm", args.tpm.as_deref(), "a whole number")?,
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let rates = stores.manage_workspaces().set_rates(&context.authority(), id, change).await?;
+    let change = WorkspaceChange { rates, ..WorkspaceChange::default() };
+    let rates = stores.manage_workspaces().update(&context.authority(), id, &change).await?.rates;
     let view = WorkspaceRatesView {
         id: id.to_string(),
         requests_per_minute: rates.requests_per_minute,
@@ -211,107 +213,40 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(id)).await?;
-    stores.manage_workspaces().suspend(&context.authority(), id, suspended).await?;
+    let change = WorkspaceChange { suspended: Some(suspended), ..WorkspaceChange::default() };
+    stores.manage_workspaces().update(&context.authority(), id, &change).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))
 }
 
-/// Documents that are read at a time.
-const PAGE: u64 = 1_000;
-
-/// Deletes the named contents of a workspace, each with its audit entry, and then the workspace. Other contents are an
-/// error before anything is deleted.
+/// Deletes a workspace with the named contents. Other contents are an error before anything is deleted.
 async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceContent]) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(named)).await?;
-    let contents = contents(context, &stores, id).await?;
-    if stores.workspaces.find(id).await?.is_some_and(|workspace| workspace.is_default) {
-        return Err(ChangeWorkspaceError::IsDefault.into());
-    }
-    let remaining = without(contents, with);
-    if !remaining.is_empty() {
-        bail!("the workspace still has {remaining}: delete them first, or with --with {}", names(remaining).join(","));
-    }
-    empty(context, &stores, id, with).await?;
-    let deleted = stores.manage_workspaces().delete(&context.authority(), id).await?;
-    let view = DeletedWorkspace::new(&deleted, contents);
+    let delete = DeleteWorkspace {
+        workspaces: Arc::clone(&stores.workspaces),
+        keys: Arc::clone(&stores.keys),
+        manage_keys: stores.manage_keys(),
+        documents: Arc::clone(&stores.documents),
+        delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
+        destinations: broadcast::manage_destinations(&context.config, &stores)?,
+        guardrails: stores.manage_guardrails(&context.config).await?,
+    };
+    let deleted = delete.execute(&context.authority(), id, with).await.map_err(|error| match error {
+        DeleteWorkspaceError::Workspace(WorkspaceError::NotEmpty(remaining)) => {
+            let kinds = remaining.counts().into_iter().filter(|(_, count)| *count > 0);
+            let kinds: Vec<&str> = kinds.map(|(kind, _)| kind.as_str()).collect();
+            anyhow!("the workspace still has {remaining}: delete them first, or with --with {}", kinds.join(","))
+        }
+        other => other.into(),
+    })?;
+    let contents = deleted.contents;
+    let view = DeletedWorkspaceView::new(&deleted.workspace, contents);
     context.output.show(&view, || {
         let with = if contents.is_empty() { String::new() } else { format!(" with its {contents}") };
         format!("The workspace {id} is deleted{with}. Its usage records stay.")
     })
-}
-
-async fn contents(context: &Context, stores: &Stores, id: WorkspaceId) -> anyhow::Result<WorkspaceContents> {
-    let ports = stores.manage_guardrails(&context.config).await?;
-    let guardrails = ports.list(&context.authority(), Some(id), 0, usize::MAX).await?.guardrails.len();
-    let destinations = broadcast::repository(stores).list(Some(id)).await?.len();
-    let (mut documents, mut after) = (0, None);
-    loop {
-        let page = stores.documents.list(Some(id), after.as_ref(), PAGE).await?;
-        documents += page.len() as u64;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-    }
-    Ok(WorkspaceContents {
-        keys: stores.keys.list(Some(id)).await?.len() as u64,
-        documents,
-        guardrails: guardrails as u64,
-        destinations: destinations as u64,
-    })
-}
-
-/// Returns the contents that are not named.
-fn without(contents: WorkspaceContents, with: &[WorkspaceContent]) -> WorkspaceContents {
-    let keep = |kind: WorkspaceContent, count: u64| if with.contains(&kind) { 0 } else { count };
-    WorkspaceContents {
-        keys: keep(WorkspaceContent::Keys, contents.keys),
-        documents: keep(WorkspaceContent::Documents, contents.documents),
-        guardrails: keep(WorkspaceContent::Guardrails, contents.guardrails),
-        destinations: keep(WorkspaceContent::Destinations, contents.destinations),
-    }
-}
-
-fn names(contents: WorkspaceContents) -> Vec<&'static str> {
-    let WorkspaceContents { keys, documents, guardrails, destinations } = contents;
-    let counts = [(keys, "keys"), (documents, "documents"), (guardrails, "guardrails"), (destinations, "destinations")];
-    counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, name)| name).collect()
-}
-
-/// Deletes the named contents. Keys come first, so that running servers reject requests while the rest is deleted.
-async fn empty(context: &Context, stores: &Stores, id: WorkspaceId, with: &[WorkspaceContent]) -> anyhow::Result<()> {
-    let by = context.authority();
-    if with.contains(&WorkspaceContent::Keys) {
-        for key in stores.keys.list(Some(id)).await? {
-            stores.manage_keys().delete(&by, &key.id.into()).await?;
-        }
-    }
-    if with.contains(&WorkspaceContent::Documents) {
-        let blobs = Arc::clone(&stores.blobs) as Arc<dyn BlobStore>;
-        let delete = DeleteDocument::new(Arc::clone(&stores.documents), blobs);
-        loop {
-            let page = stores.documents.list(Some(id), None, PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            for document in page {
-                delete.execute(id, &document.id, by.actor()).await?;
-            }
-        }
-    }
-    if with.contains(&WorkspaceContent::Destinations) {
-        let destinations = broadcast::manage_destinations(&context.config, stores)?;
-        for destination in broadcast::repository(stores).list(Some(id)).await? {
-            destinations.delete(&by, &destination.id.to_string()).await?;
-        }
-    }
-    if with.contains(&WorkspaceContent::Guardrails) {
-        let guardrails = stores.manage_guardrails(&context.config).await?;
-        for placed in guardrails.list(&by, Some(id), 0, usize::MAX).await?.guardrails {
-            guardrails.delete(&Change::plain(&by), &placed.guardrail.id.to_string()).await?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -329,15 +264,5 @@ mod tests {
             "--daily a lot is neither an amount of USD nor \"none\": not a decimal number from \
              -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point"
         );
-    }
-
-    #[test]
-    fn without_keeps_contents_that_are_not_named() {
-        let contents = WorkspaceContents { keys: 2, documents: 3, guardrails: 0, destinations: 1 };
-        let remaining = without(contents, &[WorkspaceContent::Keys, WorkspaceContent::Guardrails]);
-        assert_eq!(names(remaining), ["documents", "destinations"]);
-        assert_eq!(remaining.to_string(), "documents: 3, destinations: 1");
-        let all = WorkspaceContents { guardrails: 1, ..contents };
-        assert_eq!(names(all), ["keys", "documents", "guardrails", "destinations"]);
     }
 }

@@ -135,7 +135,7 @@ pub struct WorkspaceSuspensionView {
 }
 /// A deleted workspace and the numbers of its deleted contents.
 #[derive(Serialize)]
-pub struct DeletedWorkspace {
+pub struct DeletedWorkspaceView {
     id: String,
     name: String,
     deleted: bool,
@@ -145,7 +145,7 @@ pub struct DeletedWorkspace {
     deleted_destinations: u64,
 }
 
-impl DeletedWorkspace {
+impl DeletedWorkspaceView {
     /// Creates a view.
     pub fn new(workspace: &Workspace, contents: WorkspaceContents) -> Self {
         Self {

@@ -244,7 +244,7 @@ impl Stores {
 
     /// Returns the use cases that change workspaces.
     pub fn manage_workspaces(&self) -> ManageWorkspaces {
-        ManageWorkspaces::new(Arc::clone(&self.workspaces))
+        ManageWorkspaces::new(Arc::clone(&self.workspaces), Arc::clone(&self.clock))
     }
 
     /// Returns the use case that creates workspaces.

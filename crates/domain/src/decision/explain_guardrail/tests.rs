@@ -396,7 +396,9 @@ async fn explain_rejects_unusable_key() {
     assert_eq!(of(&disabled).await, Some(("key_disabled", None)));
     assert_eq!(of(&expired).await, Some(("key_expired", None)));
     assert_eq!(of(&sound).await, None);
-    fixture.store.workspaces().set_suspended(workspace_id(900), true, &audit_draft()).await.unwrap();
+    let before = fixture.store.workspaces().find(workspace_id(900)).await.unwrap().unwrap();
+    let after = Workspace { suspended: true, ..before.clone() };
+    fixture.store.workspaces().update(&before, &after, &audit_draft()).await.unwrap();
     assert_eq!(of(&sound).await, Some(("workspace_suspended", None)));
 }
 

@@ -19,7 +19,7 @@ use crate::rate::RateLimits;
 use crate::secret::{ApiKeyHash, SecretString};
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
-use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 
 mod origin_change;
 
@@ -72,6 +72,8 @@ impl Fixture {
             let workspace = Workspace {
                 id: workspace(number),
                 name: WorkspaceName::try_new("one").unwrap(),
+                slug: WorkspaceSlug::of_name(&format!("w {number}")),
+                description: None,
                 owner_id: None,
                 is_default: number == 1,
                 suspended: false,
@@ -81,11 +83,12 @@ impl Fixture {
                 default_guardrail_id: None,
                 storage_used_bytes: 0,
                 created_at: clock.now(),
+                updated_at: None,
             };
             if number == 1 {
                 store.workspaces().default_or_insert(&workspace, &audit()).await.unwrap();
             } else {
-                store.workspaces().insert(&workspace, &audit()).await.unwrap();
+                store.workspaces().insert(&workspace, false, &audit()).await.unwrap();
             }
         }
         let scopes = [

@@ -1,12 +1,18 @@
 use super::*;
 use crate::audit::{Actor, AuditLog};
+use crate::budget::WorkspaceBudgets;
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
+use crate::rate::RateLimits;
 use crate::testing::{FixedClock, MemoryStore, SequentialIds};
-use crate::workspace::{CreateWorkspace, MockWorkspaceRepository, WorkspaceContents};
+use crate::workspace::{CreateWorkspace, MockWorkspaceRepository, RatesChange, WorkspaceName, WorkspaceSlug};
 
 fn usd(text: &str) -> Usd {
     text.parse().unwrap()
+}
+
+fn manage(workspaces: Arc<dyn WorkspaceRepository>) -> ManageWorkspaces {
+    ManageWorkspaces::new(workspaces, Arc::new(FixedClock::default()))
 }
 
 fn id() -> WorkspaceId {
@@ -17,6 +23,8 @@ fn workspace() -> Workspace {
     Workspace {
         id: id(),
         name: WorkspaceName::try_new("w").unwrap(),
+        slug: WorkspaceSlug::of_name("w"),
+        description: None,
         owner_id: None,
         is_default: false,
         suspended: false,
@@ -26,6 +34,7 @@ fn workspace() -> Workspace {
         default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: chrono::DateTime::UNIX_EPOCH,
+        updated_at: None,
     }
 }
 
@@ -33,7 +42,7 @@ fn workspace() -> Workspace {
 async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "workspace", crate::json::Json::object([]));
-    store.workspaces().insert(&workspace(), &audit).await.unwrap();
+    store.workspaces().insert(&workspace(), false, &audit).await.unwrap();
     store
 }
 
@@ -42,20 +51,20 @@ async fn newest(store: &MemoryStore) -> (String, String) {
     (entries[0].action.clone(), entries[0].details.text().to_owned())
 }
 
-async fn set(change: BudgetsChange) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
-    ManageWorkspaces::new(store().await.workspaces()).set_budgets(&Authority::system(), id(), change).await
+async fn set(change: BudgetsChange) -> Result<Workspace, WorkspaceError> {
+    manage(store().await.workspaces()).set_budgets(&Authority::system(), id(), change).await
 }
 
 #[tokio::test]
-async fn set_budgets_changes_one_budget_and_audits_both_states() {
+async fn set_budgets_changes_one_budget_and_audits_it() {
     let store = store().await;
     let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
-    let after =
-        ManageWorkspaces::new(store.workspaces()).set_budgets(&Authority::system(), id(), change).await.unwrap();
+    let after = manage(store.workspaces()).set_budgets(&Authority::system(), id(), change).await.unwrap();
     let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
-    assert_eq!(after, expected);
-    assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().budgets, expected);
-    let expected = r#"{"before":{"daily_usd":1,"weekly_usd":null,"monthly_usd":10,"lifetime_usd":null},"after":{"daily_usd":1,"weekly_usd":5,"monthly_usd":null,"lifetime_usd":null}}"#;
+    assert_eq!(after.budgets, expected);
+    assert_eq!(after.updated_at, Some(FixedClock::default().now()));
+    assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(after));
+    let expected = r#"{"before":{"weekly_usd":null,"monthly_usd":10},"after":{"weekly_usd":5,"monthly_usd":null}}"#;
     assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), expected.to_owned()));
 }
 
@@ -90,18 +99,97 @@ async fn set_budgets_rejects_longer_period_without_higher_budget() {
     assert!(set(all).await.is_ok());
 }
 
+async fn update(store: &MemoryStore, change: &WorkspaceChange) -> Result<Workspace, WorkspaceError> {
+    manage(store.workspaces()).update(&Authority::system(), id(), change).await
+}
+
 #[tokio::test]
-async fn set_rates_changes_one_rate() {
+async fn update_changes_named_settings_and_audits_only_those() {
     let store = store().await;
-    let use_case = ManageWorkspaces::new(store.workspaces());
-    let change = RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) };
-    let after = use_case.set_rates(&Authority::system(), id(), change).await.unwrap();
-    assert_eq!(after, RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) });
-    let expected = r#"{"before":{"requests_per_minute":60,"tokens_per_minute":null},"after":{"requests_per_minute":null,"tokens_per_minute":9}}"#;
-    assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), expected.to_owned()));
-    let none = RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() };
-    let error = use_case.set_rates(&Authority::system(), id(), none).await.unwrap_err();
-    assert_eq!(error.to_string(), "a rate must be at least 1 per minute");
+    let change = WorkspaceChange {
+        slug: Some("w-2".to_owned()),
+        description: Edit::Set("text".to_owned()),
+        suspended: Some(true),
+        rates: RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) },
+        ..WorkspaceChange::named("two")
+    };
+    let after = update(&store, &change).await.unwrap();
+    let expected = Workspace {
+        name: WorkspaceName::try_new("two").unwrap(),
+        slug: WorkspaceSlug::try_new("w-2").unwrap(),
+        description: Some("text".to_owned()),
+        suspended: true,
+        rates: RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) },
+        updated_at: Some(FixedClock::default().now()),
+        ..workspace()
+    };
+    assert_eq!(after, expected);
+    assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(expected));
+    let before = r#"{"name":"w","slug":"w","description":null,"suspended":false,"requests_per_minute":60,"tokens_per_minute":null}"#;
+    let after = r#"{"name":"two","slug":"w-2","description":"text","suspended":true,"requests_per_minute":null,"tokens_per_minute":9}"#;
+    let details = format!(r#"{{"before":{before},"after":{after}}}"#);
+    assert_eq!(newest(&store).await, ("workspace.update".to_owned(), details));
+}
+
+#[tokio::test]
+async fn update_of_equal_values_writes_nothing() {
+    let store = store().await;
+    let same = WorkspaceChange {
+        slug: Some("w".to_owned()),
+        description: Edit::Clear,
+        owner_id: Edit::Clear,
+        suspended: Some(false),
+        rates: RatesChange { requests_per_minute: Edit::Set(60), tokens_per_minute: Edit::Clear },
+        default_guardrail_id: Edit::Clear,
+        ..WorkspaceChange::named("w")
+    };
+    let entries = store.audit_log().read(0, 100).await.unwrap().len();
+    assert_eq!(update(&store, &same).await.unwrap(), workspace());
+    assert_eq!(store.audit_log().read(0, 100).await.unwrap().len(), entries);
+}
+
+#[tokio::test]
+async fn update_rejects_invalid_settings() {
+    let store = store().await;
+    let other = Workspace {
+        id: WorkspaceId::from_uuid(uuid::Uuid::from_u128(2)),
+        slug: WorkspaceSlug::try_new("taken").unwrap(),
+        ..workspace()
+    };
+    let audit = AuditDraft::done(&Actor::system(), "test", "workspace", Json::object([]));
+    store.workspaces().insert(&other, false, &audit).await.unwrap();
+    let long = |count| "x".repeat(count);
+    let default = WorkspaceChange::default;
+    let (invalid, conflict) = (ErrorKind::InvalidRequest, ErrorKind::Conflict);
+    let unknown = crate::ids::GuardrailId::from_uuid(uuid::Uuid::from_u128(9));
+    let cases = [
+        (default(), invalid, "no fields to update"),
+        (WorkspaceChange::named(""), invalid, "a workspace name has 1 to 100 characters"),
+        (WorkspaceChange { slug: Some("A".to_owned()), ..default() }, invalid, "a slug has 1 to 50"),
+        (WorkspaceChange { slug: Some("taken".to_owned()), ..default() }, conflict, "another workspace has the slug"),
+        (WorkspaceChange { description: Edit::Set(long(1_001)), ..default() }, invalid, "description has 1 to 1000"),
+        (WorkspaceChange { owner_id: Edit::Set(long(513)), ..default() }, invalid, "owner_id has 1 to 512"),
+        (WorkspaceChange { owner_id: Edit::Set("a\nb".to_owned()), ..default() }, invalid, "owner_id has 1 to 512"),
+        (
+            WorkspaceChange {
+                rates: RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() },
+                ..default()
+            },
+            invalid,
+            "a rate must be at least 1 per minute",
+        ),
+        (
+            WorkspaceChange { default_guardrail_id: Edit::Set(unknown), ..default() },
+            invalid,
+            "the default guardrail must be a guardrail of the workspace",
+        ),
+    ];
+    for (change, kind, message) in cases {
+        let error = update(&store, &change).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+    assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(workspace()), "nothing was changed");
 }
 
 #[tokio::test]
@@ -109,7 +197,7 @@ async fn credit_changes_are_audited() {
     let store = store().await;
     let ports = || store.workspaces();
     let by = Authority::system();
-    let add = async |text: &str| ManageWorkspaces::new(ports()).add_credit(&by, id(), usd(text)).await;
+    let add = async |text: &str| manage(ports()).add_credit(&by, id(), usd(text)).await;
     assert_eq!(add("-5").await.unwrap_err().kind(), ErrorKind::InvalidRequest, "there is none");
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
@@ -117,43 +205,45 @@ async fn credit_changes_are_audited() {
     assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
     let error = add("-9223372").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
-    ManageWorkspaces::new(ports()).clear_credit(&by, id()).await.unwrap();
+    manage(ports()).clear_credit(&by, id()).await.unwrap();
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":-0.5},"after":{"credit_usd":null}}"#);
 }
 
 #[tokio::test]
-async fn suspend_is_audited() {
-    let store = store().await;
-    ManageWorkspaces::new(store.workspaces()).suspend(&Authority::system(), id(), true).await.unwrap();
-    assert!(store.workspaces().find(id()).await.unwrap().unwrap().suspended);
-    assert_eq!(newest(&store).await.1, r#"{"before":{"suspended":false},"after":{"suspended":true}}"#);
+async fn changes_are_a_conflict_after_repeated_concurrent_changes() {
+    let mut workspaces = MockWorkspaceRepository::new();
+    workspaces.expect_find().returning(|_| Ok(Some(workspace())));
+    workspaces.expect_update().times(16).returning(|_, _, _| Ok(WorkspaceUpdate::Differs));
+    let manage = manage(Arc::new(workspaces));
+    let change = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
+    let error = manage.set_budgets(&Authority::system(), id(), change).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
+    let error = manage.update(&Authority::system(), id(), &WorkspaceChange::named("x")).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
 #[tokio::test]
-async fn set_budgets_is_a_conflict_after_repeated_concurrent_changes() {
-    let mut workspaces = MockWorkspaceRepository::new();
-    workspaces.expect_find().returning(|_| Ok(Some(workspace())));
-    workspaces.expect_set_budgets().returning(|_, _, _, _| Ok(false));
-    workspaces.expect_set_rates().returning(|_, _, _, _| Ok(false));
-    let workspaces: Arc<dyn WorkspaceRepository> = Arc::new(workspaces);
-    let change = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
-    let error = ManageWorkspaces::new(Arc::clone(&workspaces)).set_budgets(&Authority::system(), id(), change).await;
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
-    let change = RatesChange { requests_per_minute: Edit::Clear, ..RatesChange::default() };
-    let error = ManageWorkspaces::new(workspaces).set_rates(&Authority::system(), id(), change).await;
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
+async fn concurrent_changes_of_different_settings_are_all_kept() {
+    let store = store().await;
+    let changes = [
+        WorkspaceChange::named("x"),
+        WorkspaceChange { suspended: Some(true), ..WorkspaceChange::default() },
+        WorkspaceChange { owner_id: Edit::Set("o".to_owned()), ..WorkspaceChange::default() },
+    ];
+    crate::testing::join_all(changes.iter().map(|change| async { update(&store, change).await.unwrap() })).await;
+    let found = store.workspaces().find(id()).await.unwrap().unwrap();
+    assert_eq!((found.name.as_str(), found.suspended, found.owner_id.as_deref()), ("x", true, Some("o")));
 }
 
 async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
     let by = Authority::system();
     let ports = || Arc::new(make()) as Arc<dyn WorkspaceRepository>;
     vec![
-        ManageWorkspaces::new(ports()).add_credit(&by, id(), usd("1")).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).clear_credit(&by, id()).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).suspend(&by, id(), true).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).set_rates(&by, id(), RatesChange::default()).await.unwrap_err().kind(),
-        ManageWorkspaces::new(ports()).set_budgets(&by, id(), BudgetsChange::default()).await.unwrap_err().kind(),
+        manage(ports()).add_credit(&by, id(), usd("1")).await.unwrap_err().kind(),
+        manage(ports()).clear_credit(&by, id()).await.unwrap_err().kind(),
+        manage(ports()).update(&by, id(), &WorkspaceChange::named("x")).await.unwrap_err().kind(),
+        manage(ports()).set_budgets(&by, id(), BudgetsChange::default()).await.unwrap_err().kind(),
     ]
 }
 
@@ -164,58 +254,46 @@ async fn changes_distinguish_unknown_workspace_from_store_failure() {
         workspaces.expect_find().returning(|_| Ok(None));
         workspaces
     };
-    assert_eq!(kinds(unknown).await, [ErrorKind::NotFound; 5]);
+    assert_eq!(kinds(unknown).await, [ErrorKind::NotFound; 4]);
     let unavailable = || {
         let mut workspaces = MockWorkspaceRepository::new();
         workspaces.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
         workspaces
     };
-    assert_eq!(kinds(unavailable).await, [ErrorKind::Unavailable; 5]);
+    assert_eq!(kinds(unavailable).await, [ErrorKind::Unavailable; 4]);
 }
 
 #[tokio::test]
-async fn rename_renames_and_rejects_invalid_names() {
+async fn created_workspace_has_its_settings_and_a_free_slug() {
     let store = MemoryStore::new().workspaces();
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let id = create.execute(&Authority::system(), "one", None).await.unwrap().id;
-    let workspaces = ManageWorkspaces::new(store.clone());
-    workspaces.rename(&Authority::system(), id, "two").await.unwrap();
-    let found = store.find(id).await.unwrap().unwrap();
-    assert_eq!(found.name.as_str(), "two");
-    let invalid = workspaces.rename(&Authority::system(), id, "").await.unwrap_err();
-    assert!(matches!(invalid, ChangeWorkspaceError::InvalidName(_)));
-    let unknown = WorkspaceId::from_uuid(uuid::Uuid::nil());
-    let unknown = workspaces.rename(&Authority::system(), unknown, "x").await.unwrap_err();
-    assert!(matches!(unknown, ChangeWorkspaceError::UnknownWorkspace(_)));
-}
-
-#[tokio::test]
-async fn delete_deletes_all_but_the_default_workspace() {
-    let store = MemoryStore::new().workspaces();
-    let create =
-        CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let default = create.default(&Authority::system()).await.unwrap().id;
-    let other = create.execute(&Authority::system(), "other", None).await.unwrap();
-    let workspaces = ManageWorkspaces::new(store.clone());
-    let rejected = workspaces.delete(&Authority::system(), default).await.unwrap_err();
-    assert!(matches!(rejected, ChangeWorkspaceError::IsDefault));
-    assert_eq!(workspaces.delete(&Authority::system(), other.id).await.unwrap(), other);
-    let gone = workspaces.delete(&Authority::system(), other.id).await.unwrap_err();
-    assert!(matches!(gone, ChangeWorkspaceError::UnknownWorkspace(_)));
-}
-
-#[tokio::test]
-async fn delete_names_contents() {
-    let store = MemoryStore::new().workspaces();
-    let create =
-        CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
-    let workspace = create.execute(&Authority::system(), "w", None).await.unwrap();
-    let id = workspace.id;
-    let mut repository = MockWorkspaceRepository::new();
-    repository.expect_find().returning(move |_| Ok(Some(workspace.clone())));
-    let contents = WorkspaceContents { keys: 2, destinations: 1, ..WorkspaceContents::default() };
-    repository.expect_delete().returning(move |_, _| Ok(WorkspaceDeletion::NotEmpty(contents)));
-    let rejected = ManageWorkspaces::new(Arc::new(repository)).delete(&Authority::system(), id).await.unwrap_err();
-    assert_eq!(rejected.to_string(), "the workspace still has keys: 2, destinations: 1");
+    let by = Authority::system();
+    let execute = async |settings: WorkspaceChange| create.execute(&by, &settings).await;
+    let slug = async |settings| execute(settings).await.unwrap().slug.as_str().to_owned();
+    for expected in ["team-a", "team-a-2", "team-a-3"] {
+        assert_eq!(slug(WorkspaceChange::named("Team A")).await, expected);
+    }
+    let given = |slug: &str| WorkspaceChange { slug: Some(slug.to_owned()), ..WorkspaceChange::named("Team A") };
+    assert_eq!(slug(given("x")).await, "x");
+    let taken = execute(given("team-a-2")).await.unwrap_err();
+    assert_eq!(
+        (taken.kind(), taken.to_string().as_str()),
+        (ErrorKind::Conflict, "another workspace has the slug team-a-2")
+    );
+    let nameless = execute(WorkspaceChange::default()).await.unwrap_err();
+    assert_eq!((nameless.kind(), nameless.to_string().as_str()), (ErrorKind::InvalidRequest, "name is required"));
+    let same_name = create.execute_unique(&by, &given("y")).await.unwrap_err();
+    assert!(matches!(same_name, WorkspaceError::NameTaken(_)), "{same_name}");
+    let settings = WorkspaceChange {
+        description: Edit::Set("d".to_owned()),
+        owner_id: Edit::Set("o".to_owned()),
+        suspended: Some(true),
+        rates: RatesChange { requests_per_minute: Edit::Set(7), ..RatesChange::default() },
+        ..WorkspaceChange::named("all")
+    };
+    let made = execute(settings).await.unwrap();
+    assert_eq!(store.find(made.id).await.unwrap().as_ref(), Some(&made));
+    assert_eq!((made.description.as_deref(), made.owner_id.as_deref(), made.suspended), (Some("d"), Some("o"), true));
+    assert_eq!((made.rates.requests_per_minute, made.updated_at), (Some(7), None));
 }

@@ -29,7 +29,7 @@ use crate::testing::{
     FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore, create_time_without_timer,
 };
 use crate::usage::{AttemptOutcome, AttemptRecord, UnknownUsage, UsageOutcome, UsageRecord, UsageShare, UsageSource};
-use crate::workspace::{Workspace, WorkspaceName};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceSlug};
 
 /// Creates backups of a store.
 #[async_trait]
@@ -141,6 +141,8 @@ pub async fn insert_payer(stores: &Stores) {
     let workspace = Workspace {
         id: payer().workspace_id,
         name: WorkspaceName::try_new("one").unwrap(),
+        slug: WorkspaceSlug::of_name("w"),
+        description: None,
         owner_id: None,
         is_default: false,
         suspended: false,
@@ -150,8 +152,9 @@ pub async fn insert_payer(stores: &Stores) {
         default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: stores.clock.now(),
+        updated_at: None,
     };
-    stores.workspaces.insert(&workspace, &audit()).await.unwrap();
+    stores.workspaces.insert(&workspace, false, &audit()).await.unwrap();
     let key = ApiKey {
         id: payer().api_key,
         hash: ApiKeyHash::from_bytes([1; 32]),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::super::Stores;
+pub(in super::super) use super::super::samples::limit_workspace;
 use super::super::samples::{add_key, add_workspace, audit, guardrail_id, inference_key, key_id, workspace_id};
 use crate::api_key::{ApiKey, LastKeyRule};
 use crate::budget::{
     Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
-    WorkspaceBudgets,
 };
 use crate::ids::{DecisionId, RequestId};
 use crate::money::{Price, Usd};
@@ -145,12 +145,6 @@ pub(in super::super) async fn limit_key(stores: &Stores, number: u64, limit: Opt
     let limit = limit.map(|(pico, reset)| SpendLimit { amount: usd(pico), reset });
     let after = ApiKey { limit, ..before.clone() };
     assert!(stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap(), "the key is there");
-}
-
-pub(in super::super) async fn limit_workspace(stores: &Stores, number: u64, after: WorkspaceBudgets) {
-    let before = stores.workspaces.find(workspace_id(number)).await.unwrap().unwrap().budgets;
-    let changed = stores.workspaces.set_budgets(workspace_id(number), &before, &after, &audit()).await;
-    assert!(changed.unwrap(), "the workspace is there");
 }
 
 pub(in super::super) async fn audited(stores: &Stores) -> LedgerAudit {

@@ -1,7 +1,7 @@
 //! Charges and releases.
 
 use super::super::Stores;
-use super::super::samples::{audit, key_id, workspace_id};
+use super::super::samples::{audit, key_id, suspend, workspace_id};
 use super::fixtures::{
     adds_up, attempt, audited, id, insert_fixtures, limit_key, payer, payer_under, record, reserve, settle, spend, usd,
     used, utc,
@@ -77,7 +77,7 @@ pub(super) async fn deleted_payer_is_still_charged(stores: &Stores) {
     stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
     assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+    suspend(stores, 1, true).await;
     stores.ledger.increase(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;
     assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(usd(75)));

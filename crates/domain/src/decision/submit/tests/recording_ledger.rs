@@ -9,7 +9,7 @@ use crate::budget::{
 use crate::rate::RateLimits;
 use crate::testing::{FixedSecrets, MemoryStore};
 use crate::usage::{AttemptRecord, UsageFilter, UsageRepository};
-use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 
 /// A call of the ledger with its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,8 @@ impl RecordingLedger {
         let workspace = Workspace {
             id: workspace_id(),
             name: WorkspaceName::try_new("w").unwrap(),
+            slug: WorkspaceSlug::of_name("w"),
+            description: None,
             owner_id: None,
             is_default: true,
             suspended: false,
@@ -67,8 +69,9 @@ impl RecordingLedger {
             default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at: DateTime::UNIX_EPOCH,
+            updated_at: None,
         };
-        store.workspaces().insert(&workspace, &audit).await.unwrap();
+        store.workspaces().insert(&workspace, false, &audit).await.unwrap();
         for (number, limit) in (1..).zip(limits) {
             let secret = FixedSecrets::secret(number);
             let key = ApiKey {

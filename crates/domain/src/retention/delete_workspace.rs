@@ -1,0 +1,167 @@
+//! Deletes a workspace, with its contents.
+
+use std::sync::Arc;
+
+use crate::api_key::{ApiKeyRepository, ChangeApiKeyError, ManageApiKeys};
+use crate::audit::AuditDraft;
+use crate::authority::{Authority, Right};
+use crate::change::Change;
+use crate::error::{ErrorKind, StoreError};
+use crate::file::{DeleteDocument, DocumentRepository};
+use crate::guardrail::{GuardrailError, ManageGuardrails};
+use crate::ids::WorkspaceId;
+use crate::json::Json;
+use crate::observability::{DestinationError, ManageDestinations};
+use crate::workspace::{
+    Workspace, WorkspaceContent, WorkspaceContents, WorkspaceDeletion, WorkspaceError, WorkspaceRepository,
+};
+
+/// Documents that are read at a time.
+const PAGE: u64 = 1_000;
+/// The most rounds over contents that others add at the same time.
+const MAX_ROUNDS: usize = 8;
+
+/// Deletes workspaces, each with the contents of the named kinds.
+pub struct DeleteWorkspace {
+    /// The workspaces.
+    pub workspaces: Arc<dyn WorkspaceRepository>,
+    /// The keys to delete.
+    pub keys: Arc<dyn ApiKeyRepository>,
+    /// Deletes keys.
+    pub manage_keys: ManageApiKeys,
+    /// The documents to delete.
+    pub documents: Arc<dyn DocumentRepository>,
+    /// Deletes documents.
+    pub delete_document: DeleteDocument,
+    /// Deletes destinations.
+    pub destinations: ManageDestinations,
+    /// Deletes guardrails.
+    pub guardrails: ManageGuardrails,
+}
+
+/// A deleted workspace, and the number of contents that were deleted with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedWorkspace {
+    /// The workspace before its deletion.
+    pub workspace: Workspace,
+    /// The contents that it had when the deletion began.
+    pub contents: WorkspaceContents,
+}
+
+/// An error of [`DeleteWorkspace`].
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteWorkspaceError {
+    /// The workspace cannot be deleted.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// A key was not deleted.
+    #[error(transparent)]
+    Key(#[from] ChangeApiKeyError),
+    /// A guardrail was not deleted.
+    #[error(transparent)]
+    Guardrail(#[from] GuardrailError),
+    /// A destination was not deleted.
+    #[error(transparent)]
+    Destination(#[from] DestinationError),
+}
+
+impl DeleteWorkspaceError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Workspace(error) => error.kind(),
+            Self::Key(error) => error.kind(),
+            Self::Guardrail(error) => error.kind(),
+            Self::Destination(error) => error.kind(),
+        }
+    }
+}
+
+impl From<StoreError> for DeleteWorkspaceError {
+    fn from(error: StoreError) -> Self {
+        Self::Workspace(error.into())
+    }
+}
+
+impl DeleteWorkspace {
+    /// Deletes the contents of the kinds in `with`, each with its audit entry, and then the workspace. Its usage records
+    /// and its spending stay. The id is never reused; the slug is free.
+    ///
+    /// # Errors
+    /// A missing right; an unknown workspace; the default workspace, or contents of other kinds, before anything is
+    /// deleted; a store failure, after which a repeated call continues.
+    pub async fn execute(
+        &self,
+        by: &Authority,
+        id: WorkspaceId,
+        with: &[WorkspaceContent],
+    ) -> Result<DeletedWorkspace, DeleteWorkspaceError> {
+        by.check(Right::Unrestricted).map_err(WorkspaceError::from)?;
+        let unknown = || WorkspaceError::UnknownWorkspace(id);
+        let workspace = self.workspaces.find(id).await?.ok_or_else(unknown)?;
+        let before = Json::object([
+            ("name", Json::string(workspace.name.as_str()).text()),
+            ("slug", Json::string(workspace.slug.as_str()).text()),
+        ]);
+        let audit = AuditDraft::change(by.actor(), "workspace.delete", format!("workspace {id}"), Some(before), None);
+        let mut first = None;
+        for _ in 0..MAX_ROUNDS {
+            match self.workspaces.delete(id, &audit).await? {
+                WorkspaceDeletion::Deleted => {
+                    return Ok(DeletedWorkspace { workspace, contents: first.unwrap_or_default() });
+                }
+                WorkspaceDeletion::Unknown => return Err(unknown().into()),
+                WorkspaceDeletion::IsDefault => return Err(WorkspaceError::IsDefault.into()),
+                WorkspaceDeletion::NotEmpty(contents) => {
+                    let remaining = contents.without(with);
+                    if !remaining.is_empty() {
+                        return Err(WorkspaceError::NotEmpty(remaining).into());
+                    }
+                    first.get_or_insert(contents);
+                    self.delete_contents(by, id, with).await?;
+                }
+            }
+        }
+        Err(WorkspaceError::Contended.into())
+    }
+
+    /// Deletes the contents of these kinds. Keys come first, so that running servers reject requests while the rest is
+    /// deleted.
+    async fn delete_contents(
+        &self,
+        by: &Authority,
+        id: WorkspaceId,
+        with: &[WorkspaceContent],
+    ) -> Result<(), DeleteWorkspaceError> {
+        if with.contains(&WorkspaceContent::Keys) {
+            for key in self.keys.list(Some(id)).await? {
+                self.manage_keys.delete(by, &key.id.into()).await?;
+            }
+        }
+        if with.contains(&WorkspaceContent::Documents) {
+            loop {
+                let page = self.documents.list(Some(id), None, PAGE).await?;
+                if page.is_empty() {
+                    break;
+                }
+                for document in page {
+                    self.delete_document.execute(id, &document.id, by.actor()).await?;
+                }
+            }
+        }
+        if with.contains(&WorkspaceContent::Destinations) {
+            for destination in self.destinations.destinations.list(Some(id)).await? {
+                self.destinations.delete(by, &destination.id.to_string()).await?;
+            }
+        }
+        if with.contains(&WorkspaceContent::Guardrails) {
+            for guardrail in self.guardrails.guardrails.list(id).await? {
+                self.guardrails.delete(&Change::plain(by), &guardrail.id.to_string()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use super::*;
+use crate::api_key::{ApiKeyScope, CreateApiKey, NewApiKey};
+use crate::guardrail::{GuardrailDraft, GuardrailRepository, KnownNames};
+use crate::observability::{DestinationFields, DestinationRepository, MockMessageSender};
+use crate::rate::RateLimits;
+use crate::routing::EndpointDirectory;
+use crate::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
+use crate::workspace::{CreateWorkspace, WorkspaceChange};
+
+struct Fixture {
+    store: MemoryStore,
+    clock: Arc<FixedClock>,
+    ids: Arc<SequentialIds>,
+    delete: DeleteWorkspace,
+}
+
+fn fixture() -> Fixture {
+    let store = MemoryStore::new();
+    let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
+    let catalogue = Arc::new(MemoryCatalogue::new(Vec::new()));
+    let mut sender = MockMessageSender::new();
+    sender.expect_send().returning(|_, _| Ok(()));
+    let blobs = Arc::new(MemoryBlobStore::new(FixedClock::default()));
+    let delete = DeleteWorkspace {
+        workspaces: store.workspaces(),
+        keys: store.api_keys(),
+        manage_keys: ManageApiKeys::new(store.api_keys(), clock.clone()),
+        documents: store.documents(),
+        delete_document: DeleteDocument::new(store.documents(), blobs),
+        destinations: ManageDestinations {
+            destinations: store.destinations(),
+            workspaces: store.workspaces(),
+            keys: store.api_keys(),
+            sender: Arc::new(sender),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        },
+        guardrails: ManageGuardrails {
+            guardrails: store.guardrails(),
+            workspaces: store.workspaces(),
+            names: KnownNames::new(catalogue, Arc::new(EndpointDirectory::new(Vec::new()))),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        },
+    };
+    Fixture { store, clock, ids, delete }
+}
+
+impl Fixture {
+    async fn workspace(&self) -> WorkspaceId {
+        let create = CreateWorkspace::new(self.store.workspaces(), self.clock.clone(), self.ids.clone());
+        create.default(&Authority::system()).await.unwrap();
+        create.execute(&Authority::system(), &WorkspaceChange::named("w")).await.unwrap().id
+    }
+
+    /// Adds two keys, a guardrail and a destination.
+    async fn fill(&self, id: WorkspaceId) {
+        let by = Authority::system();
+        let secrets = Arc::new(FixedSecrets::default());
+        let create = CreateApiKey::new(self.store.api_keys(), self.clock.clone(), self.ids.clone(), secrets);
+        for name in ["a", "b"] {
+            let key = NewApiKey {
+                name: name.to_owned(),
+                scope: ApiKeyScope::Inference(id),
+                limit: None,
+                rates: RateLimits::default(),
+                expires_at: None,
+            };
+            create.execute(&by, key).await.unwrap();
+        }
+        let draft = GuardrailDraft::named("g").in_workspace(id);
+        self.delete.guardrails.create(&Change::plain(&by), &draft).await.unwrap();
+        let webhook = DestinationFields {
+            name: Some("d".to_owned()),
+            kind: Some("webhook".to_owned()),
+            url: Some("https://example.com/in".to_owned()),
+            secret: Some("a secret of sufficient length".to_owned()),
+            ..DestinationFields::default()
+        };
+        self.delete.destinations.create(&by, Some(id), &webhook).await.unwrap();
+    }
+
+    async fn delete(
+        &self,
+        id: WorkspaceId,
+        with: &[WorkspaceContent],
+    ) -> Result<DeletedWorkspace, DeleteWorkspaceError> {
+        self.delete.execute(&Authority::system(), id, with).await
+    }
+}
+
+const FULL: WorkspaceContents = WorkspaceContents { keys: 2, documents: 0, guardrails: 1, destinations: 1 };
+
+#[tokio::test]
+async fn delete_rejects_contents_that_are_not_named_and_deletes_nothing() {
+    use WorkspaceContent::{Destinations, Documents, Guardrails, Keys};
+    let fixture = fixture();
+    let id = fixture.workspace().await;
+    fixture.fill(id).await;
+    for with in [&[][..], &[Keys], &[Documents], &[Keys, Guardrails, Documents], &[Guardrails, Destinations]] {
+        let error = fixture.delete(id, with).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let DeleteWorkspaceError::Workspace(WorkspaceError::NotEmpty(remaining)) = error else { panic!("{error}") };
+        assert_eq!(remaining, FULL.without(with));
+        assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap().len(), 2, "{with:?}");
+        assert_eq!(fixture.store.guardrails().list(id).await.unwrap().len(), 1, "{with:?}");
+        assert_eq!(fixture.store.destinations().list(Some(id)).await.unwrap().len(), 1, "{with:?}");
+    }
+    let deleted = fixture.delete(id, &[Keys, Guardrails, Destinations]).await.unwrap();
+    assert_eq!((deleted.workspace.id, deleted.contents), (id, FULL));
+    assert_eq!(fixture.store.workspaces().find(id).await.unwrap(), None);
+    assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap(), []);
+    let again = fixture.delete(id, &[]).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn delete_rejects_default_workspace_before_it_deletes_contents() {
+    let fixture = fixture();
+    fixture.workspace().await;
+    let workspaces = fixture.store.workspaces().list().await.unwrap();
+    let default = workspaces.iter().find(|found| found.is_default).unwrap().id;
+    fixture.fill(default).await;
+    let error = fixture.delete(default, &WorkspaceContent::ALL).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert_eq!(error.to_string(), "the default workspace cannot be deleted");
+    assert_eq!(fixture.store.api_keys().list(Some(default)).await.unwrap().len(), 2);
+}
