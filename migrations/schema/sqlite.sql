@@ -273,6 +273,8 @@ CREATE INDEX "usage_records_workspace_id" ON "usage_records" ("workspace_id", "c
 CREATE TABLE "workspaces" (
   "id" text NOT NULL PRIMARY KEY,
   "name" text NOT NULL,
+  "slug" text NOT NULL,
+  "description" text,
   "owner_id" text,
   "is_default" boolean NOT NULL,
   "suspended" boolean NOT NULL,
@@ -288,9 +290,11 @@ CREATE TABLE "workspaces" (
   "tokens_per_minute" integer,
   "default_guardrail_id" text,
   "document_count" integer NOT NULL DEFAULT 0 CHECK ("document_count" >= 0),
+  "updated_at" integer,
   "audit_hash" blob,
   "credit_began_at" integer,
   "credit_late_pico" integer NOT NULL DEFAULT 0,
   "deleted_at" integer );
 CREATE INDEX "workspaces_created_at" ON "workspaces" ("created_at");
 CREATE UNIQUE INDEX "workspaces_default" ON "workspaces" ("is_default") WHERE "is_default";
+CREATE UNIQUE INDEX "workspaces_slug" ON "workspaces" ("slug") WHERE "deleted_at" IS NULL;
