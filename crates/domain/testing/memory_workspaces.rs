@@ -43,7 +43,7 @@ impl State {
     fn free_slug(&self, slug: &WorkspaceSlug) -> WorkspaceSlug {
         let numbered = (2..).map(|number| slug.numbered(number));
         let mut candidates = std::iter::once(slug.clone()).chain(numbered);
-        candidates.find(|slug| !self.has_slug(slug)).expect("numbers do not end")
+        candidates.find(|slug| !self.has_slug(slug)).unwrap_or_else(|| slug.clone())
     }
 
     fn contents(&self, id: WorkspaceId) -> WorkspaceContents {

@@ -30,7 +30,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
 
 /// The row of a deleted workspace stays: usage records, counters and deleted keys refer to it.
 fn workspaces() -> TableCreateStatement {
-    let columns = [
+    let columns = vec![
         key(text("id")),
         text("name"),
         text("slug"),

@@ -25,7 +25,7 @@ async fn workspace_is_renamed() -> Result<()> {
     ensure!(said.contains("not found"), "{said}");
     let said = instance.refused(&["workspace", "rename", "acme labs", "--name", ""]).await?;
     ensure!(said.contains("1 to 100 characters"), "{said}");
-    let log = instance.json(&["audit", "list", "--action", "workspace.rename"]).await?;
+    let log = instance.json(&["audit", "list", "--action", "workspace.update"]).await?;
     ensure!(log["data"].as_array().is_some_and(|entries| entries.len() == 1), "{log}");
     instance.json(&["audit", "verify"]).await.map(drop)
 }

@@ -55,7 +55,7 @@ async fn find_returns_request_of_a_committed_change(stores: &Stores) {
     let content = stored(scope("content"));
     let plain = match content.response.clone() {
         StoredResponse::Content { status, body, .. } => StoredResponse::Content { status, body, version: None },
-        secret => secret,
+        secret @ StoredResponse::Secret { .. } => secret,
     };
     let plain = StoredRepetition { response: plain, ..stored(scope("plain")) };
     let secret = StoredRepetition { response: StoredResponse::Secret { id: "a".to_owned() }, ..stored(scope("s")) };

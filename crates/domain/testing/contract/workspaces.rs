@@ -146,10 +146,6 @@ async fn bootstrap_counts_deleted_keys(stores: &Stores) {
     assert_eq!(stores.api_keys.list(None).await.unwrap(), []);
 }
 
-fn usd(pico: i64) -> Option<Usd> {
-    Some(Usd::from_pico(pico))
-}
-
 /// Returns a workspace with a change of each setting and budget alone.
 fn variants(before: &Workspace) -> Vec<Workspace> {
     let change = |change: fn(&mut Workspace)| {
@@ -163,10 +159,10 @@ fn variants(before: &Workspace) -> Vec<Workspace> {
         change(|workspace| workspace.description = None),
         change(|workspace| workspace.owner_id = None),
         change(|workspace| workspace.suspended = true),
-        change(|workspace| workspace.budgets.daily = usd(1)),
-        change(|workspace| workspace.budgets.weekly = usd(2)),
-        change(|workspace| workspace.budgets.monthly = usd(3)),
-        change(|workspace| workspace.budgets.lifetime = usd(i64::MAX)),
+        change(|workspace| workspace.budgets.daily = Some(Usd::from_pico(1))),
+        change(|workspace| workspace.budgets.weekly = Some(Usd::from_pico(2))),
+        change(|workspace| workspace.budgets.monthly = Some(Usd::from_pico(3))),
+        change(|workspace| workspace.budgets.lifetime = Some(Usd::from_pico(i64::MAX))),
         change(|workspace| workspace.rates.requests_per_minute = Some(1)),
         change(|workspace| workspace.rates.tokens_per_minute = Some(u32::MAX)),
         change(|workspace| workspace.default_guardrail_id = Some(guardrail_id(7))),
@@ -196,7 +192,8 @@ async fn update_is_rejected_when_any_setting_changed(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &guardrail(7, 1)).await;
     let (repository, before) = (&stores.workspaces, workspace(1));
-    let stale = Workspace { budgets: WorkspaceBudgets { daily: usd(9), ..before.budgets }, ..before.clone() };
+    let stale =
+        Workspace { budgets: WorkspaceBudgets { daily: Some(Usd::from_pico(9)), ..before.budgets }, ..before.clone() };
     for rival in variants(&before) {
         assert_eq!(repository.update(&before, &rival, &audit()).await.unwrap(), WorkspaceUpdate::Updated);
         let newest = newest_change(stores).await;
@@ -211,7 +208,10 @@ async fn concurrent_updates_succeed_once(stores: &Stores) {
     add_workspace(stores, 1).await;
     let rivals = (1..=8).map(|pico| {
         let before = workspace(1);
-        let after = Workspace { budgets: WorkspaceBudgets { daily: usd(pico), ..before.budgets }, ..before.clone() };
+        let after = Workspace {
+            budgets: WorkspaceBudgets { daily: Some(Usd::from_pico(pico)), ..before.budgets },
+            ..before.clone()
+        };
         async move { stores.workspaces.update(&before, &after, &audit()).await.unwrap() }
     });
     let updates = join_all(rivals).await;
@@ -258,9 +258,9 @@ async fn insert_rejects_slugs_of_existing_workspaces(stores: &Stores) {
 async fn default_workspace_gets_free_slug(stores: &Stores) {
     add_workspace(stores, 1).await;
     let default = Workspace { slug: workspace(1).slug, ..workspace(2) };
-    let stored = stores.workspaces.default_or_insert(&default, &audit()).await.unwrap();
-    assert_eq!(stored.slug, workspace(1).slug.numbered(2));
-    assert_eq!(stores.workspaces.find(stored.id).await.unwrap(), Some(stored));
+    let added = stores.workspaces.default_or_insert(&default, &audit()).await.unwrap();
+    assert_eq!(added.slug, workspace(1).slug.numbered(2));
+    assert_eq!(stores.workspaces.find(added.id).await.unwrap(), Some(added));
 }
 
 /// Cached keys carry whether spend is limited. If it is, the ledger reads the amount itself.
