@@ -54,10 +54,15 @@ impl DestinationRepository for MemoryDestinations {
         Ok(true)
     }
 
-    async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(
+        &self,
+        id: DestinationId,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
         let before = state.destinations.len();
-        state.destinations.retain(|stored| stored.id != id);
+        state.destinations.retain(|stored| stored.id != id || stored.updated_at != seen);
         if state.destinations.len() == before {
             return Ok(false);
         }

@@ -122,7 +122,8 @@ impl Fixture {
         let guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         let default_guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         self.guardrails().set_default(&by, &default_guardrail.to_string()).await.unwrap();
-        let destination = self.destinations().create(&by, Some(workspace), &webhook()).await.unwrap().id;
+        let destination =
+            self.destinations().create(&Change::plain(&by), Some(workspace), &webhook()).await.unwrap().id;
         Place { workspace, key: key.id.into(), guardrail, default_guardrail, destination }
     }
 }
@@ -333,7 +334,7 @@ fn destination_cases() -> Vec<Case> {
             WRITE,
             None,
             case!(|f, by, p| f.destinations().update(
-                by,
+                &Change::plain(by),
                 &p.destination.to_string(),
                 &DestinationFields { name: Some("n".to_owned()), ..DestinationFields::default() }
             )),
@@ -343,7 +344,7 @@ fn destination_cases() -> Vec<Case> {
             "delete destination",
             WRITE,
             None,
-            case!(|f, by, p| f.destinations().delete(by, &p.destination.to_string())),
+            case!(|f, by, p| f.destinations().delete(&Change::plain(by), &p.destination.to_string())),
         ),
         Case(
             "retry dead letters",

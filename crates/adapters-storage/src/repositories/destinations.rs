@@ -13,7 +13,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, Pagina
 use serde::{Deserialize, Serialize};
 
 use super::outbox;
-use super::rows::{commit_unmanaged_change, workspace_exists};
+use super::rows::{commit_unmanaged_change, unchanged, workspace_exists};
 use crate::convert::{millis, moment, parse};
 use crate::encryption::{ColumnCipher, PREFIX, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
@@ -81,10 +81,6 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let row = to_row(destination, self.database.cipher())?;
-        let unchanged = match seen {
-            Some(seen) => Column::UpdatedAt.eq(millis(seen)),
-            None => Column::UpdatedAt.is_null(),
-        };
         let transaction = self.database.begin().await?;
         let updated = Entity::update_many()
             .col_expr(Column::Name, Expr::value(row.name))
@@ -92,7 +88,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             .col_expr(Column::Enabled, Expr::value(row.enabled))
             .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
             .filter(Column::Id.eq(row.id))
-            .filter(unchanged)
+            .filter(unchanged(Column::UpdatedAt, seen.map(millis)))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
@@ -103,9 +99,19 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         Ok(true)
     }
 
-    async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(
+        &self,
+        id: DestinationId,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        let deleted = Entity::delete_by_id(id.to_string()).exec(&transaction).await.map_err(store_error)?;
+        let deleted = Entity::delete_many()
+            .filter(Column::Id.eq(id.to_string()))
+            .filter(unchanged(Column::UpdatedAt, seen.map(millis)))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
         if deleted.rows_affected == 0 {
             return Ok(false);
         }

@@ -107,5 +107,5 @@ async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let name = parameters::segment(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
     let (key, secret) = call.gateway.services.rotate_key.execute(by, &name).await?;
-    Ok(RecordResponse::json(StatusCode::OK, &RotatedView::new(&key, &secret)).secret_of(key.id).respond())
+    Ok(RecordResponse::json(StatusCode::OK, &RotatedView::new(&key, &secret)).secret_of(&key.id).respond())
 }

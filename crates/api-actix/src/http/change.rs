@@ -49,7 +49,7 @@ impl RecordResponse {
     }
 
     /// Marks the body as one with the secret of this record. It is never stored.
-    pub(crate) fn secret_of(self, id: impl ToString) -> Self {
+    pub(crate) fn secret_of(self, id: &impl ToString) -> Self {
         Self { secret_of: Some(id.to_string()), ..self }
     }
 

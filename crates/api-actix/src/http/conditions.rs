@@ -51,13 +51,12 @@ fn entity_tags(list: &str) -> Option<Vec<&str>> {
     let mut tags = Vec::new();
     let mut rest = list.trim_matches([' ', '\t', ',']);
     while !rest.is_empty() {
-        let (tag, after) = match rest.strip_prefix('*') {
-            Some(after) => ("*", after),
-            None => {
-                let opaque = rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"')?;
-                let after = opaque.split_once('"')?.1;
-                (&rest[..rest.len() - after.len()], after)
-            }
+        let (tag, after) = if let Some(after) = rest.strip_prefix('*') {
+            ("*", after)
+        } else {
+            let opaque = rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"')?;
+            let after = opaque.split_once('"')?.1;
+            (&rest[..rest.len() - after.len()], after)
         };
         tags.push(tag);
         let after = after.trim_start_matches([' ', '\t']);

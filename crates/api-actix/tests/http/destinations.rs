@@ -8,7 +8,7 @@ use domain::observability::{Destination, MockMessageSender};
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{Caller, Gateway, Setup, workspace};
+use super::gateway::{BASE, Caller, Gateway, Setup, workspace};
 
 const PATH: &str = "/observability/destinations";
 const SECRET: &str = "a secret of sufficient length";
@@ -22,6 +22,10 @@ struct DestinationFixture {
 
 impl DestinationFixture {
     async fn new(config: Value) -> Self {
+        Self::of("webhook", config).await
+    }
+
+    async fn of(kind: &str, config: Value) -> Self {
         let called: Arc<Mutex<Vec<Destination>>> = Arc::default();
         let mut sender = MockMessageSender::new();
         let calls = Arc::clone(&called);
@@ -31,7 +35,7 @@ impl DestinationFixture {
         });
         let gateway = Setup { sender: Arc::new(sender), ..Setup::new().await }.start();
         let workspace = workspace(1).to_string();
-        let body = json!({"name": "hook", "type": "webhook", "config": config, "workspace_id": workspace});
+        let body = json!({"name": "hook", "type": kind, "config": config, "workspace_id": workspace});
         let made = gateway.json(Caller::Management, "POST", PATH, &body.to_string()).await;
         assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));
         let path = format!("{PATH}/{}", made.json()["data"]["id"].as_str().unwrap());
@@ -128,7 +132,7 @@ async fn mask_refers_only_to_stored_value() {
         assert_eq!(fixture.change(&json!({"config": config})).await.expect_error(400), expected);
     }
     assert_eq!(fixture.called(), [""; 0]);
-    assert!(fixture.record().await["updated_at"].is_null());
+    assert!(fixture.record().await["updated_at"] == fixture.record().await["created_at"]);
 }
 
 #[tokio::test]
@@ -178,4 +182,71 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     assert_eq!((same.status, fixture.entries().await), (200, entries), "a deleted key may stay");
     let list = fixture.gateway.get(Caller::Management, PATH, &[]).await.json();
     assert_eq!(list["data"][0]["api_key_hashes"], shown);
+}
+
+#[tokio::test]
+async fn record_that_is_sent_back_changes_nothing() {
+    let collector = json!({"url": "https://example.org/v1/traces?t=t0ken", "headers": {"x-key": "h1dden"}});
+    for (kind, config) in [("webhook", config()), ("otel-collector", collector)] {
+        let fixture = DestinationFixture::of(kind, config).await;
+        let reply = fixture.gateway.get(Caller::Management, &fixture.path, &[]).await;
+        let (tag, record) = (reply.header("etag").unwrap().to_owned(), reply.json()["data"].clone());
+        let entries = fixture.entries().await;
+        let back = fixture.change(&record).await;
+        assert_eq!((back.status, back.json()["data"].clone()), (200, record), "{kind}");
+        assert_eq!(back.header("etag"), Some(tag.as_str()), "{kind}");
+        assert_eq!((fixture.entries().await, fixture.called()), (entries, vec![]), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn published_clients_decode_the_record_and_create_a_webhook_without_secret() {
+    // The members that published clients always send.
+    let fixture = DestinationFixture::new(json!({"url": "https://example.org/in", "method": "POST"})).await;
+    let record = fixture.record().await;
+    let constants = json!({
+        "broadcast_generation_cost": false, "broadcast_generation_cost_allocation": false,
+        "broadcast_generation_identity": false, "broadcast_generation_request_context": false,
+        "filter_rules": null, "regions": ["global"], "signed": false, "updated_at": record["created_at"],
+    });
+    for (name, value) in constants.as_object().unwrap() {
+        assert_eq!(record.get(name), Some(value), "{name}");
+    }
+    let mut body = json!({"name": "otel", "type": "otel-collector", "config": {"endpoint": "https://example.org"}});
+    body["workspace_id"] = json!(workspace(1).to_string());
+    for name in ["cost", "cost_allocation", "identity", "request_context"] {
+        body[format!("broadcast_generation_{name}")] = json!(false);
+    }
+    let made = fixture.gateway.json(Caller::Management, "POST", PATH, &body.to_string()).await;
+    assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));
+    let config = made.json()["data"]["config"].clone();
+    assert_eq!((&config["url"], &config["endpoint"]), (&json!("https://example.org"), &json!("https://example.org")));
+    body["broadcast_generation_cost"] = json!(true);
+    let message = fixture.gateway.json(Caller::Management, "POST", PATH, &body.to_string()).await.expect_error(400);
+    assert_eq!(message, "broadcast_generation_cost is not supported");
+}
+
+#[tokio::test]
+async fn destination_changes_are_conditional_and_repeatable() {
+    let fixture = DestinationFixture::new(config()).await;
+    let read = fixture.gateway.get(Caller::Management, &fixture.path, &[]).await;
+    let tag = read.header("etag").unwrap().to_owned();
+    let bearer = Caller::Management.bearer();
+    let send = async |method: &str, path: &str, name: &str, value: &str, body: &str| {
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json"), (name, value)];
+        fixture.gateway.send(method, &format!("{BASE}{path}"), &headers, body.as_bytes()).await
+    };
+    assert_eq!(send("PATCH", &fixture.path, "If-Match", &tag, r#"{"name":"b"}"#).await.status, 200);
+    send("PATCH", &fixture.path, "If-Match", &tag, r#"{"name":"c"}"#).await.expect_error(412);
+    send("DELETE", &fixture.path, "If-Match", &tag, "").await.expect_error(412);
+    assert_eq!(fixture.record().await["name"], "b");
+    let body = json!({"name": "d", "type": "webhook", "config": {"url": "https://example.org/d"},
+        "workspace_id": workspace(1).to_string(), "api_key_hashes": [Caller::Inference.hash()]});
+    let first = send("POST", PATH, "Idempotency-Key", "k", &body.to_string()).await;
+    let again = send("POST", PATH, "Idempotency-Key", "k", &body.to_string()).await;
+    assert_eq!((first.status, again.status), (201, 201));
+    assert_eq!((&again.body, again.header("etag")), (&first.body, first.header("etag")));
+    assert_eq!(first.json()["data"]["api_key_hashes"], json!([Caller::Inference.hash()]));
+    let path = format!("{PATH}/{}", first.json()["data"]["id"].as_str().unwrap());
+    assert_eq!(send("DELETE", &path, "If-Match", first.header("etag").unwrap(), "").await.status, 200);
 }

@@ -5,12 +5,13 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::TraceMetadata;
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::{Actor, AuditDraft, RowHasher};
 use crate::budget::BudgetAlert;
 use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::secret::SecretString;
 use crate::usage::{OutboxMessage, UsageRecord};
+use crate::version::Version;
 
 /// A destination of a workspace's traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Destination {
     pub url: String,
     /// Additional headers; their values may be secret.
     pub headers: Vec<(String, SecretString)>,
-    /// The signing secret; a webhook always has one.
+    /// The signing secret. Deliveries without one are unsigned.
     pub signing_secret: Option<SecretString>,
     /// False while deliveries are paused.
     pub enabled: bool,
@@ -55,6 +56,13 @@ named_enum! {
 }
 
 impl Destination {
+    /// Returns the version of the writable members. Every change sets another update time; a digest of the members
+    /// would reveal short secrets.
+    pub fn version(&self) -> Version {
+        let updated_at = self.updated_at.map(|at| at.timestamp_millis());
+        RowHasher::new("destination").text(self.id.to_string().as_str()).number(updated_at).finish().into()
+    }
+
     /// The operator's collector, which receives traces of all workspaces and exists in the configuration only.
     pub const OPERATORS: DestinationId = DestinationId::from_uuid(Uuid::nil());
     /// The most destinations of one kind in a workspace.

@@ -40,8 +40,14 @@ pub trait DestinationRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes a destination and its pending messages. Returns false if it does not exist.
-    async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Deletes a destination that was last changed at `seen`, and its pending messages. Returns false if it does not
+    /// exist, or was changed since.
+    async fn delete(
+        &self,
+        id: DestinationId,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
 
     /// Finds a destination.
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError>;

@@ -151,7 +151,7 @@ impl DeleteWorkspace {
         }
         if with.contains(&WorkspaceContent::Destinations) {
             for destination in self.destinations.destinations.list(Some(id)).await? {
-                self.destinations.delete(by, &destination.id.to_string()).await?;
+                self.destinations.delete(&Change::plain(by), &destination.id.to_string()).await?;
             }
         }
         if with.contains(&WorkspaceContent::Guardrails) {

@@ -127,10 +127,12 @@ async fn delete_removes_pending_messages(stores: &Stores) {
         add(stores, &destination(number, 1)).await;
     }
     put(stores, &[(1, 1), (2, 1), (3, 2)]).await;
-    assert!(stores.destinations.delete(destination_id(1), &audit()).await.unwrap());
+    assert!(!stores.destinations.delete(destination_id(1), Some(at(3)), &audit()).await.unwrap(), "never changed then");
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 3);
+    assert!(stores.destinations.delete(destination_id(1), None, &audit()).await.unwrap());
     assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
     assert_eq!(stores.destinations.find(destination_id(1)).await.unwrap(), None);
-    assert!(!stores.destinations.delete(destination_id(1), &audit()).await.unwrap(), "a second time is nothing");
+    assert!(!stores.destinations.delete(destination_id(1), None, &audit()).await.unwrap(), "a second time is nothing");
 }
 
 async fn changes_write_feed_and_audit_log(stores: &Stores) {
@@ -144,7 +146,7 @@ async fn changes_write_feed_and_audit_log(stores: &Stores) {
                 let changed = Destination { updated_at: Some(at(9)), ..destination(1, 1) };
                 assert!(stores.destinations.update(&changed, None, &audit()).await.unwrap());
             }
-            _ => assert!(stores.destinations.delete(destination_id(1), &audit()).await.unwrap()),
+            _ => assert!(stores.destinations.delete(destination_id(1), Some(at(9)), &audit()).await.unwrap()),
         }
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Destinations], "step {step}");
         entries += 1;

@@ -45,7 +45,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert_eq!(changed_since(stores, newest).await, []);
     assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.guardrails.delete(guardrail(1, 2).id, 1, &audit()).await.unwrap());
-    assert!(stores.destinations.delete(own.id, &audit()).await.unwrap());
+    assert!(stores.destinations.delete(own.id, None, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(documents));
     assert!(stores.documents.abandon(workspace_id(2), &document_id(1)).await.unwrap());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use api_actix::{DestinationView, read_destination};
+use domain::change::Change;
 use domain::ids::DestinationId;
 use domain::observability::{Destination, DestinationError, DestinationFields, RetryDeadLetters, find_key_hashes};
 
@@ -32,7 +33,7 @@ async fn create(context: &Context, args: DestinationArgs, workspace: Option<&str
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace.or(of_file.as_deref())).await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let made = destinations.create(&context.authority(), Some(workspace), &fields).await?;
+    let made = destinations.create(&Change::plain(&context.authority()), Some(workspace), &fields).await?;
     show(context, &stores, &made, "Created").await
 }
 
@@ -40,15 +41,17 @@ async fn update(context: &Context, id: &str, args: DestinationArgs) -> anyhow::R
     let (fields, _) = fields(args)?;
     let stores = context.stores().await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let changed =
-        destinations.update(&context.authority(), id, &fields).await.map_err(|error| name_missing(error, id))?;
+    let changed = destinations
+        .update(&Change::plain(&context.authority()), id, &fields)
+        .await
+        .map_err(|error| name_missing(error, id))?;
     show(context, &stores, &changed, "Updated").await
 }
 
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    destinations.delete(&context.authority(), id).await.map_err(|error| name_missing(error, id))?;
+    destinations.delete(&Change::plain(&context.authority()), id).await.map_err(|error| name_missing(error, id))?;
     let view = Deleted { id, deleted: true };
     context.output.show(&view, || format!("The destination {id} is deleted."))
 }

@@ -1,8 +1,9 @@
 //! Creates, changes and deletes destinations.
 
 use super::record::{DestinationChange, DestinationRequest};
-use super::{read_fields, record, stored_view};
+use super::{fields, record, stored_response};
 use crate::endpoints::prelude::*;
+use crate::http::operation::{idempotency_key, if_match};
 
 /// `POST …/observability/destinations`: creates a destination.
 pub(crate) const CREATE: Route = Route::management(
@@ -19,14 +20,18 @@ fn describe_create() -> Operation {
                        answer with 2xx or 400. A workspace has at most five destinations of each type.";
     Operation::management("createDestination", "Create a trace destination", description)
         .body(BodySchema::of::<DestinationRequest>(), None)
+        .parameter(idempotency_key())
         .created(record::response(), "The destination", &[400, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let (fields, workspace) = read_fields(call, payload).await?;
+    let body = call.read_json(payload).await?;
+    let (fields, workspace) = fields::read(body.text()?)?;
     let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
-    let made = call.gateway.services.destinations.create(by, workspace, &fields).await?;
-    Ok(Data::respond(StatusCode::CREATED, stored_view(call, &made).await))
+    let destinations = &call.gateway.services.destinations;
+    let hashes = destinations.named_key_hashes(&fields).await?;
+    let create = async |change: &Change<'_, _>| destinations.create(change, workspace, &fields).await;
+    call.post(by, body.text()?, create, |made| record::respond(StatusCode::CREATED, made, &hashes)).await
 }
 
 /// `PATCH …/observability/destinations/{id}`: changes a destination.
@@ -45,14 +50,15 @@ fn describe_update() -> Operation {
                        again: header values, secret, query.";
     Operation::management("updateDestination", "Update a trace destination", description)
         .body(BodySchema::of::<DestinationChange>(), None)
-        .answer(record::response(), "The updated destination", &[400, 404, 409, 415])
+        .answer(record::response(), "The updated destination", &[400, 404, 409, 412, 415])
+        .parameter(if_match())
         .parameter(path("id", "The destination's id"))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let (fields, _) = read_fields(call, payload).await?;
-    let changed = call.gateway.services.destinations.update(by, &call.id()?, &fields).await?;
-    Ok(Data::respond(StatusCode::OK, stored_view(call, &changed).await))
+    let (fields, _) = fields::read(call.read_json(payload).await?.text()?)?;
+    let changed = call.gateway.services.destinations.update(&call.change(by)?, &call.id()?, &fields).await?;
+    Ok(stored_response(call, &changed).await.respond())
 }
 
 /// `DELETE …/observability/destinations/{id}`: deletes a destination.
@@ -67,11 +73,12 @@ pub(crate) const DELETE: Route = Route::management(
 fn describe_delete() -> Operation {
     let body = BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion.");
     Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
-        .answer(body, "Deleted", &[404])
+        .parameter(if_match())
+        .answer(body, "Deleted", &[400, 404, 409, 412])
         .parameter(path("id", "The destination's id"))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
-    call.gateway.services.destinations.delete(by, &call.id()?).await?;
+    call.gateway.services.destinations.delete(&call.change(by)?, &call.id()?).await?;
     Ok(Deleted::respond())
 }

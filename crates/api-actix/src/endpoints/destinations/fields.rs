@@ -7,33 +7,34 @@ use wires::client::{ErrorLocation, check_names, read_members};
 
 use crate::http::error::ApiError;
 
-/// The members of a destination.
-const NAMES: [&str; 10] = [
-    "name",
-    "type",
-    "config",
-    "enabled",
-    "privacy_mode",
-    "sampling_rate",
-    "api_key_hashes",
-    "workspace_id",
+/// The members of a destination that have a function.
+const NAMES: [&str; 8] =
+    ["name", "type", "config", "enabled", "privacy_mode", "sampling_rate", "api_key_hashes", "workspace_id"];
+/// Members that published clients send and that have no function here.
+const NEUTRAL_NAMES: [&str; 6] = [
+    "broadcast_generation_cost",
+    "broadcast_generation_cost_allocation",
+    "broadcast_generation_identity",
+    "broadcast_generation_request_context",
     "filter_rules",
     "regions",
 ];
-/// The members of `config`.
-const CONFIG_NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
+/// Their neutral values besides null, in the same order.
+const NEUTRAL_VALUES: [&str; 6] = ["false", "false", "false", "false", "[]", "[]"];
+/// Members that only the service sets. They may be sent back.
+const READ_ONLY: [&str; 4] = ["id", "created_at", "updated_at", "signed"];
+/// The members of `config`. The only `method` is POST.
+const CONFIG_NAMES: [&str; 5] = ["url", "endpoint", "headers", "secret", "method"];
 
 /// Returns the fields and the named workspace.
 pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
-    let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace, filter_rules, regions] =
-        read_members(text, &NAMES)?;
-    // A misspelt restriction must not be ignored. Read-only members may be sent back.
-    check_names(text, &NAMES, &["id", "created_at", "updated_at"]).map_err(ApiError::invalid)?;
-    // A filter that this service cannot apply must not be ignored.
-    for (path, value) in [("filter_rules", filter_rules), ("regions", regions)] {
-        if value.is_some_and(|value| value.get() != "[]") {
-            return Err(invalid(path, "is not supported: use api_key_hashes, sampling_rate and privacy_mode"));
-        }
+    let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace] = read_members(text, &NAMES)?;
+    // A misspelt restriction must not be ignored.
+    let known: Vec<&str> = NAMES.into_iter().chain(NEUTRAL_NAMES).collect();
+    check_names(text, &known, &READ_ONLY).map_err(ApiError::invalid)?;
+    let values = read_members(text, &NEUTRAL_NAMES)?;
+    for ((path, neutral), value) in NEUTRAL_NAMES.into_iter().zip(NEUTRAL_VALUES).zip(values) {
+        check_neutral(path, neutral, value)?;
     }
     let mut fields = DestinationFields {
         name: parse_member("name", "a string", name)?,
@@ -61,16 +62,32 @@ pub fn read_destination(text: &str) -> Result<(DestinationFields, Option<String>
     read(text).map_err(|error| error.text().to_owned())
 }
 
+/// Rejects a value that this service cannot apply. The record's own value is accepted, so that it can be sent back.
+fn check_neutral(path: &str, neutral: &str, value: Option<JsonText<'_>>) -> Result<(), ApiError> {
+    let Some(value) = value.map(JsonText::get) else { return Ok(()) };
+    let is_whole_world = path == "regions" && serde_json::from_str::<[&str; 1]>(value).is_ok_and(|of| of == ["global"]);
+    if value == neutral || is_whole_world {
+        return Ok(());
+    }
+    let remedy = if path == "filter_rules" { ": use api_key_hashes, sampling_rate and privacy_mode" } else { "" };
+    Err(invalid(path, &format!("is not supported{remedy}")))
+}
+
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));
     }
-    let [url, endpoint, headers, secret] = read_members(config.get(), &CONFIG_NAMES)?;
+    let [url, endpoint, headers, secret, method] = read_members(config.get(), &CONFIG_NAMES)?;
     check_names(config.get(), &CONFIG_NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
-    if url.is_some() && endpoint.is_some() {
-        return Err(invalid("config.endpoint", "is an alias of config.url; use one of them"));
+    let [url, endpoint]: [Option<String>; 2] =
+        [parse_member("config.url", "a string", url)?, parse_member("config.endpoint", "a string", endpoint)?];
+    if url.is_some() && endpoint.is_some() && url != endpoint {
+        return Err(invalid("config.endpoint", "is an alias of config.url and has another value"));
     }
-    fields.url = parse_member("config.url", "a string", url.or(endpoint))?;
+    fields.url = url.or(endpoint);
+    if parse_member::<String>("config.method", "a string", method)?.is_some_and(|method| method != "POST") {
+        return Err(invalid("config.method", "is not supported: deliveries are sent by POST"));
+    }
     fields.secret = parse_member("config.secret", "a string", secret)?;
     if let Some(headers) = headers {
         let members = Json::from(headers).members().ok_or_else(|| invalid("config.headers", "must be an object"))?;
@@ -141,10 +158,10 @@ mod tests {
         let except = |all: &[&str], others: &[&str]| -> BTreeSet<String> {
             all.iter().filter(|name| !others.contains(name)).map(|&name| name.to_owned()).collect()
         };
-        // Members that have one value only, and an alias.
-        let [own, config] = [except(&NAMES, &["filter_rules", "regions"]), except(&CONFIG_NAMES, &["endpoint"])];
+        // A member that has one value only, and an alias.
+        let [own, config] = [except(&NAMES, &[]), except(&CONFIG_NAMES, &["endpoint", "method"])];
         assert_eq!(described::<DestinationRequest>(), [own, config.clone()]);
-        let changeable = except(&NAMES, &["filter_rules", "regions", "type", "workspace_id"]);
+        let changeable = except(&NAMES, &["type", "workspace_id"]);
         assert_eq!(described::<DestinationChange>(), [changeable, config]);
     }
 
@@ -186,6 +203,18 @@ mod tests {
         assert!(fields(r#"{"name":null,"config":null,"enabled":null,"filter_rules":null}"#).is_empty());
         assert_eq!(fields(r#"{"api_key_hashes":null}"#).api_key_hashes, Some(None));
         assert_eq!(fields(r#"{"config":{"endpoint":"u"}}"#).url.as_deref(), Some("u"));
+        assert_eq!(fields(r#"{"config":{"endpoint":"u","url":"u","method":"POST"}}"#).url.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn members_without_a_function_are_accepted_with_their_neutral_value() {
+        for (name, neutral) in NEUTRAL_NAMES.into_iter().zip(NEUTRAL_VALUES) {
+            for value in [neutral, "null"] {
+                assert!(fields(&format!(r#"{{"{name}":{value}}}"#)).is_empty(), "{name}: {value}");
+            }
+            assert!(fault(&format!(r#"{{"{name}":7}}"#)).starts_with(&format!("{name} is not supported")));
+        }
+        assert!(fields(r#"{"regions":["global"],"signed":false}"#).is_empty());
     }
 
     #[test]
@@ -198,7 +227,13 @@ mod tests {
             (r#"{"config":{"secret":{}}}"#, "config.secret must be a string"),
             (r#"{"config":{"headers":["a: b"]}}"#, "config.headers must be an object"),
             (r#"{"config":{"headers":{"a":1}}}"#, "config.headers must have strings as values"),
-            (r#"{"config":{"url":"a","endpoint":"b"}}"#, "config.endpoint is an alias of config.url; use one of them"),
+            (
+                r#"{"config":{"url":"a","endpoint":"b"}}"#,
+                "config.endpoint is an alias of config.url and has another value",
+            ),
+            (r#"{"config":{"method":"PUT"}}"#, "config.method is not supported: deliveries are sent by POST"),
+            (r#"{"broadcast_generation_cost":true}"#, "broadcast_generation_cost is not supported"),
+            (r#"{"regions":["europe"]}"#, "regions is not supported"),
             (r#"{"enabled":"yes"}"#, "enabled must be true or false"),
             (r#"{"privacy_mode":1}"#, "privacy_mode must be true or false"),
             (r#"{"sampling_rate":"0.5"}"#, "sampling_rate must be a number"),

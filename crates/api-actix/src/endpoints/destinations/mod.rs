@@ -5,25 +5,21 @@ mod fields;
 pub(crate) mod read;
 mod record;
 
-use actix_web::web::Payload;
-use domain::observability::{Destination, DestinationError, DestinationFields, InvalidDestination, find_key_hashes};
+use actix_web::http::StatusCode;
+use domain::observability::{Destination, DestinationError, InvalidDestination, find_key_hashes};
 use wires::client::ErrorLocation;
 
 use crate::http::call::Call;
+use crate::http::change::RecordResponse;
 use crate::http::error::ApiError;
 
 pub use fields::read_destination;
 pub use record::DestinationView;
 
-/// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
-async fn stored_view(call: &Call<'_>, destination: &Destination) -> DestinationView {
+/// Renders a stored destination, with key ids if the hashes cannot be read: a write has succeeded.
+async fn stored_response(call: &Call<'_>, destination: &Destination) -> RecordResponse {
     let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, std::slice::from_ref(destination)).await;
-    DestinationView::new(destination, &hashes.unwrap_or_default())
-}
-
-async fn read_fields(call: &Call<'_>, payload: Payload) -> Result<(DestinationFields, Option<String>), ApiError> {
-    let body = call.read_json(payload).await?;
-    fields::read(body.text()?)
+    record::respond(StatusCode::OK, destination, &hashes.unwrap_or_default())
 }
 
 impl From<InvalidDestination> for ApiError {
@@ -48,6 +44,7 @@ impl From<DestinationError> for ApiError {
                 let (first, rest) = sentence.split_at(1);
                 plain.message(format!("{}{rest}", first.to_uppercase()))
             }
+            DestinationError::PreconditionFailed(failed) => failed.into(),
             DestinationError::WorkspaceRequired => plain.message(error.to_string()),
             DestinationError::NotFound => plain,
             DestinationError::Store(store) => Self::store(store),

@@ -4,8 +4,8 @@ use domain::observability::find_key_hashes;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::record;
 use super::record::DestinationView;
+use super::{record, stored_response};
 use crate::endpoints::prelude::*;
 use crate::http::operation;
 
@@ -53,6 +53,5 @@ fn describe_get() -> Operation {
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.destinations.get(by, &call.id()?).await?;
-    let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, std::slice::from_ref(&found)).await?;
-    Ok(Data::respond(StatusCode::OK, DestinationView::new(&found, &hashes)))
+    Ok(stored_response(call, &found).await.respond())
 }

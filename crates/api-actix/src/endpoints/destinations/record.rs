@@ -3,20 +3,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use actix_web::http::StatusCode;
 use domain::ids::ApiKeyId;
 use domain::json::Json;
-use domain::observability::{Destination, MASK};
+use domain::observability::{Destination, DestinationKind, MASK};
 use domain::secret::ApiKeyHash;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::http::change::RecordResponse;
 use crate::http::operation::BodySchema;
 use crate::http::response::{opaque, time};
 
 /// A trace destination.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DestinationRecord)]
+#[expect(clippy::struct_excessive_bools, reason = "members that published clients decode")]
 pub struct DestinationView {
     /// The id.
     #[schema(format = "uuid")]
@@ -38,8 +41,24 @@ pub struct DestinationView {
     workspace_id: String,
     #[schema(format = DateTime)]
     created_at: String,
-    #[schema(required, format = DateTime)]
-    updated_at: Option<String>,
+    /// The time of the last change, or of the creation.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// True if deliveries are signed.
+    signed: bool,
+    /// Always false.
+    broadcast_generation_cost: bool,
+    /// Always false.
+    broadcast_generation_cost_allocation: bool,
+    /// Always false.
+    broadcast_generation_identity: bool,
+    /// Always false.
+    broadcast_generation_request_context: bool,
+    /// Always null.
+    #[schema(required, value_type = Option<Object>)]
+    filter_rules: Option<()>,
+    /// Always `global`.
+    regions: [&'static str; 1],
 }
 
 /// The type of the destination.
@@ -56,6 +75,10 @@ enum DestinationType {
 struct ConfigView {
     /// The URL; the values of a query are masked.
     url: String,
+    /// The same as `url`, for a collector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    endpoint: Option<String>,
     /// The names of the headers, with masked values.
     headers: BTreeMap<String, MaskedSecret>,
     /// Present if a signing secret is stored; masked.
@@ -74,6 +97,15 @@ pub(super) fn response() -> BodySchema {
     BodySchema::data::<DestinationView>("DestinationResponse", "One trace destination.")
 }
 
+/// Renders one destination with its entity tag.
+pub(super) fn respond(
+    status: StatusCode,
+    destination: &Destination,
+    hashes: &HashMap<ApiKeyId, ApiKeyHash>,
+) -> RecordResponse {
+    RecordResponse::data(status, DestinationView::new(destination, hashes)).version(destination.version())
+}
+
 impl DestinationView {
     /// Builds the view of a destination. Header values, the secret and the URL query are masked. A key without a hash
     /// in `hashes` is shown by its id, which requests accept in place of the hash.
@@ -87,6 +119,7 @@ impl DestinationView {
             r#type: destination.kind.as_str(),
             config: ConfigView {
                 url: destination.shown_url(),
+                endpoint: (destination.kind == DestinationKind::OtelCollector).then(|| destination.shown_url()),
                 headers: destination.headers.iter().map(|(name, _)| (name.clone(), MaskedSecret(MASK))).collect(),
                 secret: destination.signing_secret.as_ref().map(|_| MaskedSecret(MASK)),
             },
@@ -96,7 +129,14 @@ impl DestinationView {
             api_key_hashes: keys.map(|ids| ids.iter().map(name).collect()),
             workspace_id: destination.workspace_id.to_string(),
             created_at: time(destination.created_at),
-            updated_at: destination.updated_at.map(time),
+            updated_at: time(destination.updated_at.unwrap_or(destination.created_at)),
+            signed: destination.signing_secret.is_some(),
+            broadcast_generation_cost: false,
+            broadcast_generation_cost_allocation: false,
+            broadcast_generation_identity: false,
+            broadcast_generation_request_context: false,
+            filter_rules: None,
+            regions: ["global"],
         }
     }
 
@@ -143,7 +183,7 @@ struct DestinationConfig {
     url: String,
     /// At most 20 headers, by name; values are visible ASCII.
     headers: Option<HashMap<String, String>>,
-    /// The signing secret of deliveries; required for a webhook.
+    /// The signing secret of deliveries. Without it they are unsigned.
     #[schema(min_length = 16, max_length = 256)]
     secret: Option<String>,
 }
@@ -175,7 +215,6 @@ struct DestinationChoices {
 
 #[cfg(test)]
 mod tests {
-    use domain::observability::DestinationKind;
     use utoipa::PartialSchema;
 
     use super::*;

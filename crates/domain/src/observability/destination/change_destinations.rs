@@ -5,8 +5,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::fields::audited;
 use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
 use crate::authority::{Authority, Right};
+use crate::change::Change;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
+
+/// The number of attempts at a deletion while others change the destination.
+const MAX_ATTEMPTS: usize = 8;
 
 impl ManageDestinations {
     /// Validates the fields, sends a test delivery, and adds the destination to the given workspace, else to the
@@ -17,10 +21,11 @@ impl ManageDestinations {
     /// workspace; an unknown workspace; a store failure.
     pub async fn create(
         &self,
-        by: &Authority,
+        change: &Change<'_, Destination>,
         workspace_id: Option<WorkspaceId>,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
+        let by = change.by();
         by.check(Right::Write)?;
         let workspace_id = self.workspace(by, workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
@@ -32,6 +37,7 @@ impl ManageDestinations {
         }
         self.send_test(&destination).await?;
         let audit = audited(by.actor(), "destination.create", destination.id, None, Some(&destination));
+        let audit = change.audited(audit, &destination);
         match self.destinations.insert(&destination, Destination::MAX_PER_KIND, &audit).await? {
             DestinationInsert::Added => Ok(destination),
             DestinationInsert::TooMany => Err(DestinationError::TooMany(destination.kind)),
@@ -53,9 +59,6 @@ impl ManageDestinations {
             .ok_or_else(|| InvalidDestination::new("type", "must be otel-collector or webhook"))?;
         let given = fields.url.as_deref().ok_or_else(|| required("config.url"))?;
         checked_url(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
-        if kind == DestinationKind::Webhook && fields.secret.is_none() {
-            return Err(InvalidDestination::new("config.secret", "is required: deliveries to a webhook are signed"));
-        }
         fields.apply(&Destination {
             id: self.ids.destination_id(),
             workspace_id,
@@ -78,19 +81,21 @@ impl ManageDestinations {
     /// secret requires a successful test delivery. An update without effect writes nothing.
     ///
     /// # Errors
-    /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination; a
-    /// concurrent change; a store failure.
+    /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination, or a
+    /// version of it that the caller does not accept; a concurrent change; a store failure.
     pub async fn update(
         &self,
-        by: &Authority,
+        change: &Change<'_, Destination>,
         id: &str,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
+        let by = change.by();
         by.check(Right::Write)?;
         if fields.is_empty() {
             return Err(DestinationError::NothingToChange);
         }
         let before = self.get(by, id).await?;
+        change.check_version(before.version())?;
         let mut after = self.with_keys(fields.apply(&before)?, fields).await?;
         if after == before {
             return Ok(before);
@@ -103,11 +108,12 @@ impl ManageDestinations {
         }
         after.updated_at = Some(next_update_time(self.clock.now(), before.updated_at));
         let audit = audited(by.actor(), "destination.update", before.id, Some(&before), Some(&after));
+        let audit = change.audited(audit, &after);
         if self.destinations.update(&after, before.updated_at, &audit).await? {
             return Ok(after);
         }
         // The destination existed before: it was deleted since, or changed.
-        self.get(by, id).await?;
+        change.check_version(self.get(by, id).await?.version())?;
         Err(DestinationError::Changed)
     }
 }
@@ -123,12 +129,19 @@ impl ManageDestinations {
     /// Deletes the destination and its pending messages.
     ///
     /// # Errors
-    /// An unknown destination; a store failure.
-    pub async fn delete(&self, by: &Authority, id: &str) -> Result<(), DestinationError> {
+    /// An unknown destination, or a version of it that the caller does not accept; concurrent changes; a store failure.
+    pub async fn delete(&self, change: &Change<'_, ()>, id: &str) -> Result<(), DestinationError> {
+        let by = change.by();
         by.check(Right::Write)?;
-        let before = self.get(by, id).await?;
-        let audit = audited(by.actor(), "destination.delete", before.id, Some(&before), None);
-        if self.destinations.delete(before.id, &audit).await? { Ok(()) } else { Err(DestinationError::NotFound) }
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.get(by, id).await?;
+            change.check_version(before.version())?;
+            let audit = audited(by.actor(), "destination.delete", before.id, Some(&before), None);
+            if self.destinations.delete(before.id, before.updated_at, &change.audited(audit, &())).await? {
+                return Ok(());
+            }
+        }
+        Err(DestinationError::Changed)
     }
 
     /// Sends a delivery without spans, also to a disabled destination.

@@ -1,6 +1,7 @@
 //! Errors of destinations.
 
 use crate::authority::Restricted;
+use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
 use crate::observability::{Destination, DestinationKind};
 use crate::workspace::ChooseWorkspaceError;
@@ -43,6 +44,9 @@ pub enum DestinationError {
     /// The destination does not exist, or its id is malformed.
     #[error("destination not found")]
     NotFound,
+    /// The destination has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
     /// The test delivery failed.
     #[error("the test call to the destination failed: {0}")]
     TestFailed(String),
@@ -78,6 +82,7 @@ impl DestinationError {
             | Self::WorkspaceRequired
             | Self::TestFailed(_) => ErrorKind::InvalidRequest,
             Self::NotFound => ErrorKind::NotFound,
+            Self::PreconditionFailed(error) => error.kind(),
             Self::TooMany(_) | Self::Changed => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }

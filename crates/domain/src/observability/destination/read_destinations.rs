@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{DestinationError, ManageDestinations};
+use super::{DestinationError, DestinationFields, ManageDestinations};
 use crate::api_key::{ApiKeyRepository, KeyReference};
 use crate::authority::Authority;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
@@ -32,6 +32,25 @@ impl ManageDestinations {
         let mut found = self.destinations.list(workspace_id).await?;
         found.retain(|destination| by.sees(destination.workspace_id));
         Ok(found)
+    }
+}
+
+impl ManageDestinations {
+    /// Returns the current hash of each key that the fields name; malformed and unknown names have none.
+    ///
+    /// # Errors
+    /// A store failure.
+    pub async fn named_key_hashes(
+        &self,
+        fields: &DestinationFields,
+    ) -> Result<HashMap<ApiKeyId, ApiKeyHash>, DestinationError> {
+        let given = fields.api_key_hashes.iter().flatten().flatten();
+        let names: Vec<KeyReference> = given.filter_map(|name| name.parse().ok()).collect();
+        if names.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let found = self.keys.identities(&names).await?;
+        Ok(found.into_iter().map(|key| (key.id, key.hash)).collect())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
 use crate::authority::{Authority, ManagementScope};
 use crate::budget::WorkspaceBudgets;
+use crate::change::Change;
 use crate::change_feed::ChangeFeed;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
@@ -19,6 +20,7 @@ use crate::rate::RateLimits;
 use crate::secret::{ApiKeyHash, SecretString};
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
+use crate::version::IfMatch;
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 
 mod origin_change;
@@ -126,11 +128,11 @@ impl Fixture {
     }
 
     async fn create(&self, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        self.ports.create(&Authority::system(), None, fields).await
+        self.ports.create(&Change::plain(&Authority::system()), None, fields).await
     }
 
     async fn update(&self, one: &Destination, fields: &DestinationFields) -> Result<Destination, DestinationError> {
-        self.ports.update(&Authority::system(), &one.id.to_string(), fields).await
+        self.ports.update(&Change::plain(&Authority::system()), &one.id.to_string(), fields).await
     }
 
     fn calls(&self) -> usize {
@@ -168,9 +170,14 @@ async fn create_tests_then_adds_to_default_workspace() {
     assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
     let found = fixture.store.destinations().find(made.id).await.unwrap();
     assert_eq!(found, Some(made));
-    let elsewhere = fixture.ports.clone().create(&Authority::system(), Some(workspace(2)), &webhook()).await.unwrap();
+    let elsewhere = fixture
+        .ports
+        .clone()
+        .create(&Change::plain(&Authority::system()), Some(workspace(2)), &webhook())
+        .await
+        .unwrap();
     assert_eq!(elsewhere.workspace_id, workspace(2));
-    let nowhere = fixture.ports.create(&Authority::system(), Some(workspace(9)), &webhook()).await;
+    let nowhere = fixture.ports.create(&Change::plain(&Authority::system()), Some(workspace(9)), &webhook()).await;
     assert!(matches!(nowhere, Err(DestinationError::UnknownWorkspace)));
 }
 
@@ -196,7 +203,6 @@ async fn create_names_invalid_field_before_test_delivery() {
         (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
         (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, but no query is stored"),
         (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a partly masked query"),
-        (with(|f| f.secret = None), "config.secret is required"),
         (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
         (with(|f| f.secret = Some("x".repeat(257))), "config.secret must have"),
         (with(|f| f.secret = Some(MASK.to_owned())), "config.secret must have"),
@@ -330,12 +336,12 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
     rival.expect_update().returning(|_, _, _| Ok(false));
     let ports = ManageDestinations { destinations: Arc::new(rival), ..fixture.ports.clone() };
     let id = made.id.to_string();
-    let error = ports.update(&Authority::system(), &id, &renamed).await.unwrap_err();
+    let error = ports.update(&Change::plain(&Authority::system()), &id, &renamed).await.unwrap_err();
     assert!(matches!(error, DestinationError::Changed) && error.kind() == ErrorKind::Conflict);
     let mut away = MockDestinationRepository::new();
     away.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let ports = ManageDestinations { destinations: Arc::new(away), ..fixture.ports.clone() };
-    let error = ports.update(&Authority::system(), &id, &renamed).await.unwrap_err();
+    let error = ports.update(&Change::plain(&Authority::system()), &id, &renamed).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -344,7 +350,7 @@ async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
         let get = fixture.ports.get(&Authority::system(), id).await.unwrap_err();
-        let delete = fixture.ports.delete(&Authority::system(), id).await.unwrap_err();
+        let delete = fixture.ports.delete(&Change::plain(&Authority::system()), id).await.unwrap_err();
         let test = fixture.ports.test(&Authority::system(), id).await.unwrap_err();
         assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
     }
@@ -357,7 +363,7 @@ async fn audit_log_shows_every_change_without_secrets() {
     let made = fixture.create(&webhook()).await.unwrap();
     let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
     fixture.update(&made, &fields).await.unwrap();
-    fixture.ports.delete(&Authority::system(), &made.id.to_string()).await.unwrap();
+    fixture.ports.delete(&Change::plain(&Authority::system()), &made.id.to_string()).await.unwrap();
     let entries = fixture.store.audit_log().newest(100).await.unwrap();
     let entries = &entries[..entries.len() - before];
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
@@ -477,4 +483,32 @@ fn sampling_rate_is_exact_decimal() {
         assert_eq!(url::parse_sampling_rate(text), None, "{text}");
     }
     assert_eq!([1, 2_500, 10_000].map(url::format_sampling_rate), ["0.0001", "0.25", "1"]);
+}
+
+#[tokio::test]
+async fn change_of_another_version_fails_and_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let renamed = DestinationFields { name: Some("b".to_owned()), ..DestinationFields::default() };
+    let after = fixture.update(&made, &renamed).await.unwrap();
+    assert_ne!(made.version(), after.version());
+    let (by, id) = (Authority::system(), made.id.to_string());
+    let entries = fixture.store.audit_log().newest(100).await.unwrap().len();
+    let stale = Some(IfMatch::Versions(vec![made.version()]));
+    let updated = fixture.ports.update(&Change::conditional(&by, stale.clone()), &id, &renamed).await.map(drop);
+    let deleted = fixture.ports.delete(&Change::conditional(&by, stale), &id).await;
+    for outcome in [updated, deleted] {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+    }
+    assert_eq!(fixture.ports.get(&by, &id).await.unwrap(), after);
+    assert_eq!(fixture.store.audit_log().newest(100).await.unwrap().len(), entries);
+    let current = Some(IfMatch::Versions(vec![after.version()]));
+    fixture.ports.delete(&Change::conditional(&by, current), &id).await.unwrap();
+}
+
+#[tokio::test]
+async fn webhook_without_secret_is_unsigned() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&DestinationFields { secret: None, ..webhook() }).await.unwrap();
+    assert_eq!(made.signing_secret, None);
 }

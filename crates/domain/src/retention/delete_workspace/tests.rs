@@ -77,7 +77,7 @@ impl Fixture {
             secret: Some("a secret of sufficient length".to_owned()),
             ..DestinationFields::default()
         };
-        self.delete.destinations.create(&by, Some(id), &webhook).await.unwrap();
+        self.delete.destinations.create(&Change::plain(&by), Some(id), &webhook).await.unwrap();
     }
 
     async fn delete(
