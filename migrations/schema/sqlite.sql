@@ -268,8 +268,8 @@ CREATE TABLE "usage_records" (
   "client_address" blob,
   PRIMARY KEY ("id") );
 CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
-CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "created_at");
-CREATE INDEX "usage_records_workspace_id" ON "usage_records" ("workspace_id", "created_at");
+CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "charged_at");
+CREATE INDEX "usage_records_workspace_id" ON "usage_records" ("workspace_id", "charged_at");
 CREATE TABLE "workspaces" (
   "id" text NOT NULL PRIMARY KEY,
   "name" text NOT NULL,

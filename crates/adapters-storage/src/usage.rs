@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use domain::budget::ResetInterval;
 use domain::error::StoreError;
 use domain::ids::{DecisionId, WorkspaceId};
-use domain::usage::{RecordTime, UsageFilter, UsageRecord, UsageRepository};
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
 use self::row::to_record;
 use crate::convert::{key_column, millis};
 use crate::entities::record_bytes;
 use crate::entities::usage_records::{Column, Entity};
 use crate::errors::store_error;
+use crate::statements::column;
 
 pub use months::{ChangedMonths, UsageMonths};
 pub use rejections::SeaOrmRejectionStore;
@@ -36,16 +38,27 @@ impl UsageRepository for SeaOrmUsageRepository {
     }
 
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
-        let rows = Entity::find()
-            .filter(wanted(filter))
-            .order_by_desc(time_column(filter))
-            .order_by_desc(Column::Id)
-            // The largest number that the database supports.
-            .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.report_readers()?)
-            .await
-            .map_err(store_error)?;
-        rows.into_iter().map(to_record).collect()
+        // The largest number that the database supports.
+        let limit = limit.min(u64::from(u32::MAX));
+        let readers = self.database.report_readers()?;
+        let query = match filter.workspaces.as_deref() {
+            Some(workspaces) if workspaces.len() != 1 => {
+                Entity::find().filter(Column::Id.is_in(self.newest_ids(filter, workspaces, limit).await?))
+            }
+            _ => Entity::find().filter(wanted(filter)),
+        };
+        let rows = query.order_by_desc(Column::ChargedAt).order_by_desc(Column::Id).limit(limit).all(readers).await;
+        rows.map_err(store_error)?.into_iter().map(to_record).collect()
+    }
+
+    async fn count_read(&self, filter: &UsageFilter, limit: u64) -> Result<u64, StoreError> {
+        let readers = self.database.report_readers()?;
+        let limit = limit.min(u64::from(u32::MAX));
+        let records = Entity::find().select_only().column(Column::ChargedAt).filter(read(filter)).limit(limit);
+        let count = Query::select().expr(Expr::cust("COUNT(*)")).from_subquery(records.into_query(), "records").take();
+        let row = readers.query_one(&count).await.map_err(store_error)?;
+        let count: i64 = row.as_ref().map_or(Ok(0), |row| column(row, 0))?;
+        Ok(u64::try_from(count).unwrap_or_default())
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
@@ -56,25 +69,56 @@ impl UsageRepository for SeaOrmUsageRepository {
     }
 }
 
-fn time_column(filter: &UsageFilter) -> Column {
-    match filter.time {
-        RecordTime::Created => Column::CreatedAt,
-        RecordTime::Charged => Column::ChargedAt,
+impl SeaOrmUsageRepository {
+    /// Returns the ids of the newest records of several workspaces, those of each by its index: a database would sort
+    /// all their records.
+    async fn newest_ids(
+        &self,
+        filter: &UsageFilter,
+        workspaces: &[WorkspaceId],
+        limit: u64,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut newest: Vec<(i64, Vec<u8>)> = Vec::new();
+        for workspace_id in workspaces {
+            let of_one = UsageFilter { workspaces: Some(vec![*workspace_id]), ..filter.clone() };
+            let found = Entity::find()
+                .select_only()
+                .columns([Column::ChargedAt, Column::Id])
+                .filter(wanted(&of_one))
+                .order_by_desc(Column::ChargedAt)
+                .order_by_desc(Column::Id)
+                .limit(limit)
+                .into_tuple::<(i64, Vec<u8>)>()
+                .all(self.database.report_readers()?)
+                .await;
+            newest.extend(found.map_err(store_error)?);
+            newest.sort_unstable_by(|a, b| b.cmp(a));
+            newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+        Ok(newest.into_iter().map(|(_, id)| id).collect())
     }
 }
 
 fn wanted(filter: &UsageFilter) -> Condition {
-    let time = time_column(filter);
-    let wanted = Condition::all()
-        .add_option(filter.workspace_id.map(|id| Column::WorkspaceId.eq(ids::workspace_column(id))))
-        .add_option(filter.api_key.map(|key| Column::ApiKey.eq(key_column(key))))
+    read(filter)
+        .add_option(filter.model.as_deref().map(|model| Column::Model.eq(model)))
         .add_option(filter.provider.as_deref().map(|provider| Column::Provider.eq(provider)))
+        .add_option(filter.user.as_deref().map(|user| Column::User.eq(user)))
+        .add_option(filter.session_id.as_deref().map(|session| Column::SessionId.eq(session)))
         .add_option(filter.outcome.map(|outcome| Column::Outcome.eq(outcome.as_str())))
-        .add_option(filter.since.map(|since| time.gte(millis(since))))
-        .add_option(filter.until.map(|until| time.lt(millis(until))));
+}
+
+/// Returns the conditions that indexes cover.
+fn read(filter: &UsageFilter) -> Condition {
+    let workspace = |ids: &Vec<WorkspaceId>| Column::WorkspaceId.is_in(ids.iter().map(|id| ids::workspace_column(*id)));
+    let wanted = Condition::all()
+        .add_option(filter.workspaces.as_ref().map(workspace))
+        .add_option(filter.api_key.map(|key| Column::ApiKey.eq(key_column(key))))
+        .add_option(filter.since.map(|since| Column::ChargedAt.gte(millis(since))))
+        .add_option(filter.until.map(|until| Column::ChargedAt.lt(millis(until))));
     let Some((at, id)) = &filter.after else { return wanted };
     let at = millis(*at);
-    let same_moment = Condition::all().add(time.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
+    let same_moment = Condition::all().add(Column::ChargedAt.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
     // The first condition lets the database use the index; the alternatives hide their common part.
-    wanted.add(time.lte(at)).add(Condition::any().add(time.lt(at)).add(same_moment))
+    wanted.add(Column::ChargedAt.lte(at)).add(Condition::any().add(Column::ChargedAt.lt(at)).add(same_moment))
 }

@@ -123,7 +123,7 @@ async fn measure(records: u64, keys: u64) {
         let page = usage.list(&filter, 100).await.unwrap();
         let first = began.elapsed();
         let last = page.last().unwrap();
-        let next = UsageFilter { after: Some((last.created_at, last.id.clone())), ..filter };
+        let next = UsageFilter { after: Some((last.charged_at, last.id.clone())), ..filter };
         let began = Instant::now();
         usage.list(&next, 100).await.unwrap();
         println!("  list by {what}: {first:?}, the next page {:?}", began.elapsed());

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::endpoints::{
     assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
     get_own_key, guardrails, health, list_model_endpoints, list_models, list_permitted_models, list_providers,
-    list_zero_retention_endpoints, promote_container_file, retrieve_model, rotate_api_key, submit_decision,
+    list_zero_retention_endpoints, promote_container_file, retrieve_model, rotate_api_key, submit_decision, usage,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -31,6 +31,7 @@ pub(crate) const ROUTES: &[Route] = &[
     list_zero_retention_endpoints::ROUTE,
     list_providers::ROUTE,
     get_generation::ROUTE,
+    usage::generations::ROUTE,
     get_own_key::ROUTE,
     rotate_api_key::ROUTE,
     container_files::read::LIST,

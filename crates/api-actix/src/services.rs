@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
+use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
@@ -91,6 +91,8 @@ pub struct RoutedServices {
     pub explain_guardrail: ExplainGuardrail,
     /// Reads the records of Decisions requests.
     pub get_generation: Arc<GetGeneration>,
+    /// Lists the records of Decisions requests.
+    pub list_generations: Arc<ListGenerations>,
 }
 
 /// The current [`RoutedServices`], replaced as a whole. A request keeps those that were current when it took them, so

@@ -203,6 +203,10 @@ impl UsageRepository for UsageList {
         Ok(self.records().clone())
     }
 
+    async fn count_read(&self, _: &UsageFilter, limit: u64) -> Result<u64, StoreError> {
+        Ok(limit.min(self.records().len() as u64))
+    }
+
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
         Ok(0)
     }

@@ -67,6 +67,7 @@ pub mod budget;
 pub mod change;
 pub mod change_feed;
 pub mod container;
+pub mod cursor;
 pub mod decision;
 pub mod edit;
 pub mod error;

@@ -40,8 +40,8 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
             .cond_where(Expr::col("state").eq("adopted"))
             .take(),
         index("budget_alerts_by_publication", "budget_alerts", &["published_at", "created_at"]),
-        index("usage_records_workspace_id", RECORDS, &["workspace_id", "created_at"]),
-        index("usage_records_key", RECORDS, &["api_key", "created_at"]),
+        index("usage_records_workspace_id", RECORDS, &["workspace_id", "charged_at"]),
+        index("usage_records_key", RECORDS, &["api_key", "charged_at"]),
         index("usage_records_charged_at", RECORDS, &["charged_at"]),
         index("rejections_by_hour", "rejections", &["hour"]),
     ]

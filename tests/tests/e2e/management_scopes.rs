@@ -23,6 +23,8 @@ const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 /// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
+    // A foreign workspace lists nothing.
+    ("GET", "/generations?workspace_id={workspace}", "", [200; 6]),
     ("GET", "/guardrails?workspace_id={workspace}", "", READ),
     ("POST", "/guardrails", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 403, 404, 201, 201]),
     ("GET", "/guardrails/{guardrail}", "", READ),

@@ -21,7 +21,7 @@ pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/generation", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
 
 fn describe() -> Operation {
-    let body = BodySchema::data::<View<'_>>("GenerationResponse", "The record of a Decisions request.");
+    let body = BodySchema::data::<GenerationView<'_>>("GenerationResponse", "The record of a Decisions request.");
     let id = ParameterBuilder::new()
         .name("id")
         .parameter_in(ParameterIn::Query)
@@ -55,13 +55,15 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
     })?;
     let generation = call.routed().get_generation.execute(caller, &id).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&generation) }))
+    Ok(HttpResponse::Ok()
+        .insert_header((CACHE_CONTROL, CACHE_POLICY))
+        .json(Data { data: GenerationView::new(&generation) }))
 }
 
 /// The record of a Decisions request.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Generation)]
-struct View<'a> {
+pub(crate) struct GenerationView<'a> {
     id: &'a str,
     #[schema(pattern = "^decisions$")]
     api_type: &'static str,
@@ -254,8 +256,8 @@ struct Pricing {
     completion: String,
 }
 
-impl<'a> View<'a> {
-    fn new(generation: &'a Generation) -> Self {
+impl<'a> GenerationView<'a> {
+    pub(crate) fn new(generation: &'a Generation) -> Self {
         let record = &generation.record;
         Self {
             id: record.id.as_str(),

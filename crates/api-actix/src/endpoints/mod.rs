@@ -21,6 +21,7 @@ pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
 pub(crate) mod rotate_api_key;
 pub(crate) mod submit_decision;
+pub(crate) mod usage;
 
 /// The names that most endpoints need.
 mod prelude {

@@ -14,7 +14,7 @@ use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr, Required};
 
-use super::response::{Data, Page};
+use super::response::{CursorPage, Data, Page};
 use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
 pub(crate) const JSON: &str = "application/json";
@@ -60,6 +60,11 @@ impl BodySchema {
     /// Returns the schema of a page of records.
     pub(crate) fn page<T: ToSchema>(name: &str, description: &str) -> Self {
         Self::named::<Page<T>>(name, description).with::<T>()
+    }
+
+    /// Returns the schema of a page of an append-only list.
+    pub(crate) fn cursor_page<T: ToSchema>(name: &str, description: &str) -> Self {
+        Self::named::<CursorPage<T>>(name, description).with::<T>()
     }
 
     fn with<T: ToSchema>(mut self) -> Self {

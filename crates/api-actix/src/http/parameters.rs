@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use domain::ids::WorkspaceId;
 use domain::json::unknown_name;
 use percent_encoding::{percent_decode, percent_decode_str};
@@ -102,6 +103,54 @@ pub(crate) fn switch(query: &str, name: &str) -> Result<Option<bool>, ApiError> 
         .transpose()
 }
 
+/// The smallest, the default and the largest size of a page of an append-only list.
+pub(crate) const PAGE_LIMITS: (usize, usize, usize) = (1, 100, 1_000);
+
+/// Returns the parameter `limit` of an append-only list.
+///
+/// # Errors
+/// As [`count`], and 400 outside of 1 to 1,000.
+pub(crate) fn page_limit(query: &str) -> Result<usize, ApiError> {
+    let (min, default, max) = PAGE_LIMITS;
+    let limit = count(query, "limit")?.unwrap_or(default);
+    if (min..=max).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(ApiError::invalid(format!("limit must be {min} to {max}")))
+    }
+}
+
+/// Returns the value of the parameter `name` as a date.
+///
+/// # Errors
+/// As [`value`], and 400 if it is no date.
+pub(crate) fn date(query: &str, name: &str) -> Result<Option<NaiveDate>, ApiError> {
+    let parse =
+        |text: String| parse_date(&text).ok_or_else(|| ApiError::invalid(format!("{name} must be a date: YYYY-MM-DD")));
+    value(query, name)?.map(parse).transpose()
+}
+
+fn parse_date(text: &str) -> Option<NaiveDate> {
+    (text.len() == 10).then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
+}
+
+/// Returns the value of the parameter `name` as a time: an RFC 3339 time in UTC, or a date for its beginning.
+///
+/// # Errors
+/// As [`value`], and 400 for another text or another offset than UTC.
+pub(crate) fn time(query: &str, name: &str) -> Result<Option<DateTime<Utc>>, ApiError> {
+    let parse = |text: String| {
+        let of_date = parse_date(&text).map(|date| date.and_time(NaiveTime::MIN).and_utc());
+        let exact = || DateTime::parse_from_rfc3339(&text).ok().filter(|time| time.offset().local_minus_utc() == 0);
+        of_date.or_else(|| exact().map(|time| time.to_utc())).ok_or_else(|| {
+            ApiError::invalid(format!(
+                "{name} must be a date or an RFC 3339 time in UTC, for example 2026-11-27T09:00:00Z"
+            ))
+        })
+    };
+    value(query, name)?.map(parse).transpose()
+}
+
 /// Returns the workspace id in the query, if there is one.
 ///
 /// # Errors
@@ -189,6 +238,34 @@ mod tests {
         assert_eq!(limit("limit=500").unwrap(), Some(500));
         for query in ["limit=", "limit", "limit=-1", "limit=%2B1", "limit=1.0", "limit=99999999999999999999999"] {
             assert_eq!(limit(query).unwrap_err(), "limit must be a whole number", "{query}");
+        }
+    }
+
+    #[test]
+    fn time_is_a_date_or_rfc_3339_in_utc() {
+        let since = |query: &str| time(query, "since").map_err(|error| error.text().to_owned());
+        let text = |query: &str| since(query).unwrap().map(|time| time.to_rfc3339());
+        assert_eq!(text("a=1"), None);
+        assert_eq!(text("since=2026-11-27").as_deref(), Some("2026-11-27T00:00:00+00:00"));
+        assert_eq!(text("since=2026-11-27T09:30:00.5Z").as_deref(), Some("2026-11-27T09:30:00.500+00:00"));
+        assert_eq!(text("since=2026-11-27T09:30:00%2B00:00").as_deref(), Some("2026-11-27T09:30:00+00:00"));
+        for query in ["", "2026-11-27T09:30:00", "2026-11-27T09:30:00%2B01:00", "2026-02-30", "1", "2026-1-2"] {
+            assert!(
+                since(&format!("since={query}")).unwrap_err().starts_with("since must be a date or an RFC"),
+                "{query}"
+            );
+        }
+        let day = |query: &str| date(query, "since").map_err(|error| error.text().to_owned());
+        assert_eq!(day("since=2026-11-27").unwrap().unwrap().to_string(), "2026-11-27");
+        assert!(day("since=2026-11-27T09:30:00Z").unwrap_err().contains("YYYY-MM-DD"));
+    }
+
+    #[test]
+    fn page_limit_is_one_to_a_thousand() {
+        let limit = |query: &str| page_limit(query).map_err(|error| error.text().to_owned());
+        assert_eq!((limit(""), limit("limit=1"), limit("limit=1000")), (Ok(100), Ok(1), Ok(1_000)));
+        for query in ["limit=0", "limit=1001"] {
+            assert_eq!(limit(query).unwrap_err(), "limit must be 1 to 1000", "{query}");
         }
     }
 

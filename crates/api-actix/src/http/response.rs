@@ -29,6 +29,22 @@ pub(crate) struct Page<T> {
     pub(crate) total_count: u64,
 }
 
+/// A page of an append-only list: `{"data":[…],"next_cursor":…}`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CursorPage<T> {
+    pub(crate) data: Vec<T>,
+    /// The cursor of the next page; null at the end.
+    #[schema(required)]
+    pub(crate) next_cursor: Option<String>,
+}
+
+impl<T: Serialize + ToSchema> CursorPage<T> {
+    /// Creates the response with a page of records.
+    pub(crate) fn respond(self) -> HttpResponse {
+        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(self)
+    }
+}
+
 /// Confirms a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Deleted {

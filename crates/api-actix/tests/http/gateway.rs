@@ -18,7 +18,7 @@ use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets}
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
-    GetGeneration, MeterTokens, ProviderAnswer, SubmitDecision,
+    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -208,6 +208,7 @@ impl Setup {
         };
         let get_own_key = GetOwnKey::new(self.store.api_keys(), self.store.limits(), Arc::clone(&self.usage));
         let timer = Arc::new(ManualTimer::new(clock.clone()));
+        let usage = Arc::clone(&self.usage);
         let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
         let (guardrails, explain_guardrail) = guardrail_use_cases(
             &self.store,
@@ -215,6 +216,7 @@ impl Setup {
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
             &submit_decision,
         );
+        let names = GenerationNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory));
         let list_models = Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone()));
         let routed = RoutedServices {
             list_permitted_models: Arc::new(ListPermittedModels::new(
@@ -235,7 +237,8 @@ impl Setup {
             list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
             guardrails,
             explain_guardrail,
-            get_generation: Arc::new(GetGeneration::new(records, Arc::clone(&self.catalogue), directory)),
+            get_generation: Arc::new(GetGeneration::new(records, names.clone())),
+            list_generations: Arc::new(ListGenerations::new(usage, self.store.api_keys(), self.store.limits(), names)),
         };
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),

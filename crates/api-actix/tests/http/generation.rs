@@ -161,6 +161,56 @@ async fn malformed_generation_id_is_rejected() {
 }
 
 #[tokio::test]
+async fn list_has_own_records_and_pages_by_cursor() {
+    let script = (0..3).map(|_| answer(r#"{"q":{"type":"noul","noul":0.5}}"#));
+    let gateway = Setup::answering(script).await.start();
+    for _ in 0..3 {
+        assert_eq!(gateway.decide(BODY).await.status, 200);
+    }
+    let first = gateway.get(Caller::Inference, "/generations?limit=2&user=u-1", &[]).await;
+    assert_eq!((first.status, first.header("cache-control")), (200, Some("private, no-cache")));
+    let first = first.json();
+    assert_eq!(first["data"].as_array().unwrap().len(), 2);
+    let id = first["data"][0]["id"].as_str().unwrap();
+    let one = gateway.get(Caller::Inference, &format!("/generation?id={id}"), &[]).await.json();
+    assert_eq!(first["data"][0], one["data"], "the record as GET /generation returns it");
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let next = gateway.get(Caller::Inference, &format!("/generations?user=u-1&cursor={cursor}"), &[]).await.json();
+    assert_eq!((next["data"].as_array().unwrap().len(), &next["next_cursor"]), (1, &Value::Null));
+    let count = async |caller, query: &str| {
+        let reply = gateway.get(caller, &format!("/generations{query}"), &[]).await;
+        assert_eq!(reply.status, 200, "{query}");
+        reply.json()["data"].as_array().unwrap().len()
+    };
+    assert_eq!(count(Caller::OfOtherWorkspace, "").await, 0);
+    assert_eq!(count(Caller::Management, "").await, 3);
+    assert_eq!(count(Caller::Management, &format!("?workspace_id={}", workspace(2))).await, 0);
+    assert_eq!(count(Caller::Management, &format!("?key={}", Caller::Inference.id())).await, 3);
+    assert_eq!(count(Caller::Management, &format!("?key={}", Caller::Inference.hash())).await, 3);
+    assert_eq!(
+        count(Caller::Inference, "?outcome=completed&model=acme/judge&since=2026-01-01&until=2026-01-02").await,
+        3
+    );
+    assert_eq!(count(Caller::Inference, "?outcome=failed").await, 0);
+    assert_eq!(count(Caller::Inference, "?session_id=s%C3%ABssion").await, 3);
+    for (caller, query) in [
+        (Caller::Inference, format!("?cursor={cursor}")),
+        (Caller::Management, format!("?user=u-1&cursor={cursor}")),
+        (Caller::Inference, format!("?key={}", Caller::Management.id())),
+        (Caller::Inference, format!("?workspace_id={}", workspace(2))),
+        (Caller::Inference, "?limit=0".to_owned()),
+        (Caller::Inference, "?limit=1001".to_owned()),
+        (Caller::Inference, "?since=2026-01-02&until=2026-01-01".to_owned()),
+        (Caller::Inference, "?since=2026-01-01T00:00:00%2B01:00".to_owned()),
+        (Caller::Inference, "?outcome=broken".to_owned()),
+        (Caller::Inference, "?offset=1".to_owned()),
+    ] {
+        gateway.get(caller, &format!("/generations{query}"), &[]).await.expect_error(400);
+    }
+    gateway.get(Caller::Management, "/generations?key=x", &[]).await.expect_error(404);
+}
+
+#[tokio::test]
 async fn unavailable_store_returns_503() {
     let mut usage = MockUsageRepository::new();
     usage.expect_find().returning(|_| Err(StoreError::unavailable("db-7")));

@@ -4,11 +4,6 @@ use crate::container::{InvalidContainerFileId, InvalidContainerId};
 use crate::error::{ErrorKind, StoreError};
 use crate::repetition::InvalidIdempotencyKey;
 
-/// A text that is not the cursor of a list of the caller's workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cursor must be the cursor of a page of the same list")]
-pub struct InvalidCursor;
-
 /// A text that is not the position in a list of container files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("after must be the last_id of a page: cfile_ and the unpadded base64url form of a path")]

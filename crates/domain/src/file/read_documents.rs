@@ -3,12 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
-use super::{Document, DocumentRepository, InvalidCursor};
+use super::{Document, DocumentRepository};
 use crate::api_key::ContentAccess;
 use crate::container::{BlobKey, BlobStore, ByteSource, VerifiedSource};
+use crate::cursor::{CursorScope, InvalidCursor};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
 
@@ -31,14 +29,14 @@ impl DocumentList {
     /// Returns the cursor of the next page; `None` at the end.
     pub fn cursor(&self) -> Option<String> {
         let last = self.documents.last().filter(|_| self.has_more)?;
-        Some(URL_SAFE_NO_PAD.encode(format!("{CURSOR_KIND}{}/{}", last.workspace_id, last.id)))
+        Some(cursor_scope(last.workspace_id).encode(last.id.as_str()))
     }
 }
 
-/// The beginning of every cursor, so that a cursor of another list is recognised.
-const CURSOR_KIND: &str = "files/";
-/// No cursor is longer.
-const MAX_CURSOR_BYTES: usize = 256;
+/// Returns the scope of cursors: all keys of a workspace have the same list.
+fn cursor_scope(workspace_id: WorkspaceId) -> CursorScope {
+    CursorScope::new("files", [workspace_id.to_string().as_str()])
+}
 
 impl ReadDocuments {
     /// Wires the ports.
@@ -51,14 +49,7 @@ impl ReadDocuments {
     /// # Errors
     /// The text is no such cursor.
     pub fn parse_cursor(workspace_id: WorkspaceId, cursor: &str) -> Result<DocumentId, InvalidCursor> {
-        let bytes = (cursor.len() <= MAX_CURSOR_BYTES).then(|| URL_SAFE_NO_PAD.decode(cursor).ok()).flatten();
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(InvalidCursor)?;
-        let position = text.strip_prefix(CURSOR_KIND).and_then(|rest| rest.split_once('/'));
-        let (workspace, id) = position.ok_or(InvalidCursor)?;
-        if workspace != workspace_id.to_string() {
-            return Err(InvalidCursor);
-        }
-        id.parse().map_err(|_| InvalidCursor)
+        cursor_scope(workspace_id).decode(cursor)?.parse().map_err(|_| InvalidCursor)
     }
 
     /// Returns up to `limit` documents of the workspace whose ids sort after `after`. Pages neither repeat nor skip a

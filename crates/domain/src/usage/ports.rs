@@ -7,56 +7,47 @@ use super::{Rejection, RejectionCount, RejectionReason, RejectionStatus, UsageOu
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 
-/// A time of a usage record.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RecordTime {
-    /// The start of the request.
-    #[default]
-    Created,
-    /// The time of the charge, which decides to which day, week and month the cost belongs.
-    Charged,
-}
-
-impl RecordTime {
-    /// Returns this time of a record.
-    pub fn of(self, record: &UsageRecord) -> DateTime<Utc> {
-        match self {
-            Self::Created => record.created_at,
-            Self::Charged => record.charged_at,
-        }
-    }
-}
-
 /// A filter for usage records. The default matches all records of all workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageFilter {
-    /// Only records of this workspace; `None` is every workspace, for operators.
-    pub workspace_id: Option<WorkspaceId>,
+    /// Only records of these workspaces; `None` is every workspace.
+    pub workspaces: Option<Vec<WorkspaceId>>,
     /// Only records of this key.
     pub api_key: Option<ApiKeyId>,
+    /// Only records of this model.
+    pub model: Option<String>,
     /// Only records of this provider.
     pub provider: Option<String>,
+    /// Only records of this end user.
+    pub user: Option<String>,
+    /// Only records of this group of requests.
+    pub session_id: Option<String>,
     /// Only records with this outcome.
     pub outcome: Option<UsageOutcome>,
-    /// The time that `since`, `until`, `after` and the order refer to.
-    pub time: RecordTime,
-    /// Only records of this time or later.
+    /// Only records charged at this time or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only records before this time.
+    /// Only records charged before this time.
     pub until: Option<DateTime<Utc>>,
-    /// Only records after the one with this time and id, for the next page.
+    /// Only records after the one with this time of the charge and id, for the next page.
     pub after: Option<(DateTime<Utc>, DecisionId)>,
 }
 
 impl UsageFilter {
     /// Matches all records of a workspace.
     pub fn for_workspace(workspace_id: WorkspaceId) -> Self {
-        Self { workspace_id: Some(workspace_id), ..Self::default() }
+        Self { workspaces: Some(vec![workspace_id]), ..Self::default() }
     }
 
     /// Matches all records of a key, in every workspace that it belonged to.
     pub fn for_key(api_key: ApiKeyId) -> Self {
         Self { api_key: Some(api_key), ..Self::default() }
+    }
+
+    /// Returns true if the filter has conditions that no index of a store covers: a page may read many more records
+    /// than it returns.
+    pub fn reads_more_than_it_returns(&self) -> bool {
+        let Self { model, provider, user, session_id, outcome, .. } = self;
+        model.is_some() || provider.is_some() || user.is_some() || session_id.is_some() || outcome.is_some()
     }
 }
 
@@ -70,8 +61,12 @@ pub trait UsageRepository: Send + Sync {
     /// Returns one record of any workspace, for operators.
     async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError>;
 
-    /// Returns up to `limit` records, newest first by the time of the filter.
+    /// Returns up to `limit` records, newest first by the time of the charge, then by id.
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
+
+    /// Counts the records that a store reads for the filter: those of its workspaces, key and times, after its position.
+    /// Stops at `limit`.
+    async fn count_read(&self, filter: &UsageFilter, limit: u64) -> Result<u64, StoreError>;
 
     /// Returns the bytes ([`UsageRecord::stored_bytes`]) of the records that a workspace added today, a UTC day of the
     /// store's clock. They are counted in the transaction that adds the record.

@@ -12,8 +12,8 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, RecordTime, UsageFilter, UsageOutcome, UsageRecord,
-    UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageOutcome, UsageRecord, UsageShare,
+    UsageSource,
 };
 
 suite! {
@@ -26,6 +26,7 @@ suite! {
         list_filters_by_provider_and_outcome,
         list_includes_since_and_excludes_until,
         list_selects_by_time_of_charge,
+        list_filters_by_model_user_session_and_several_workspaces,
         concurrent_charges_are_all_recorded,
         concurrent_charges_of_one_id_record_once,
     }
@@ -176,9 +177,9 @@ async fn list_by_key_needs_no_workspace(stores: &Stores) {
     }
     let all = UsageFilter::for_key(key_id(7));
     assert_eq!(stores.usage.list(&all, 9).await.unwrap(), [of(3, 2, 7), of(1, 1, 7)]);
-    let page = UsageFilter { after: Some((of(3, 2, 7).created_at, id(3))), ..all };
+    let page = UsageFilter { after: Some((of(3, 2, 7).charged_at, id(3))), ..all };
     assert_eq!(stores.usage.list(&page, 9).await.unwrap(), [of(1, 1, 7)]);
-    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::for_key(key_id(7)) };
+    let one = UsageFilter { workspaces: Some(vec![workspace_id(2)]), ..UsageFilter::for_key(key_id(7)) };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
     assert_eq!(stores.usage.list(&UsageFilter::for_key(key_id(9)), 9).await.unwrap(), []);
 }
@@ -218,7 +219,7 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
         settle(stores, record(number, 1)).await.unwrap();
     }
     let list = async |since: Option<u64>, until: Option<u64>| {
-        let moment = |number: Option<u64>| number.map(|number| record(number, 1).created_at);
+        let moment = |number: Option<u64>| number.map(|number| record(number, 1).charged_at);
         let filter =
             UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::for_workspace(workspace_id(1)) };
         let listed = stores.usage.list(&filter, 10).await.unwrap();
@@ -238,7 +239,7 @@ async fn list_selects_by_time_of_charge(stores: &Stores) {
         let charged_at = at(i64::try_from(10 - number).unwrap());
         settle(stores, UsageRecord { charged_at, ..record(number, 1) }).await.unwrap();
     }
-    let by_charge = UsageFilter { time: RecordTime::Charged, ..UsageFilter::for_workspace(workspace_id(1)) };
+    let by_charge = UsageFilter::for_workspace(workspace_id(1));
     let list = async |filter: UsageFilter, limit| {
         let listed = stores.usage.list(&filter, limit).await.unwrap();
         listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
@@ -248,6 +249,39 @@ async fn list_selects_by_time_of_charge(stores: &Stores) {
     assert_eq!(list(of_period, 10).await, [id(2), id(3)]);
     let next_page = UsageFilter { after: Some((at(8), id(2))), ..by_charge };
     assert_eq!(list(next_page, 1).await, [id(3)]);
+}
+
+async fn list_filters_by_model_user_session_and_several_workspaces(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let (text, model) = (|text: &str| Some(text.to_owned()), |id: &str| id.parse().unwrap());
+    for (number, workspace) in [(1, 1), (2, 2), (3, 1), (4, 2)] {
+        let user = text(if number < 3 { "u" } else { "v" });
+        let session_id = (number == 4).then(|| "s".to_owned());
+        let model = model(if number == 1 { "acme/one" } else { "acme/two" });
+        settle(stores, UsageRecord { user, session_id, model, ..record(number, workspace) }).await.unwrap();
+    }
+    let list = async |filter: UsageFilter, limit| {
+        let listed = stores.usage.list(&filter, limit).await.unwrap();
+        listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    let all = UsageFilter::default;
+    assert_eq!(list(UsageFilter { model: text("acme/two"), ..all() }, 9).await, [id(4), id(3), id(2)]);
+    assert_eq!(list(UsageFilter { user: text("u"), ..all() }, 9).await, [id(2), id(1)]);
+    assert_eq!(list(UsageFilter { session_id: text("s"), ..all() }, 9).await, [id(4)]);
+    assert_eq!(list(UsageFilter { user: text(""), ..all() }, 9).await, []);
+    let of = |workspaces: &[u64]| UsageFilter {
+        workspaces: Some(workspaces.iter().map(|number| workspace_id(*number)).collect()),
+        ..all()
+    };
+    assert_eq!(list(of(&[1, 2]), 3).await, [id(4), id(3), id(2)]);
+    assert_eq!(list(UsageFilter { user: text("u"), ..of(&[2, 1, 9]) }, 9).await, [id(2), id(1)]);
+    let next = UsageFilter { after: Some((record(3, 1).charged_at, id(3))), ..of(&[1, 2]) };
+    assert_eq!(list(next.clone(), 9).await, [id(2), id(1)]);
+    assert_eq!(list(of(&[]), 9).await, [], "of no workspace");
+    let count = async |filter: &UsageFilter, limit| stores.usage.count_read(filter, limit).await.unwrap();
+    assert_eq!((count(&all(), 9).await, count(&all(), 3).await), (4, 3), "at most the limit");
+    assert_eq!(count(&UsageFilter { user: text("u"), ..of(&[1]) }, 9).await, 2, "other users are read, too");
+    assert_eq!((count(&next, 9).await, count(&of(&[9]), 9).await), (2, 0));
 }
 
 async fn concurrent_charges_are_all_recorded(stores: &Stores) {

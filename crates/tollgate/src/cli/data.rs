@@ -36,11 +36,10 @@ pub struct UsageFilterArgs {
     /// Only records with this outcome
     #[arg(long, value_name = "OUTCOME", value_parser = UsageOutcome::ALL.map(UsageOutcome::as_str))]
     pub status: Option<String>,
-    /// Only requests of this time or later, by their start, and with `sum` by their charge: a date or an RFC 3339 time
-    /// (UTC)
+    /// Only requests charged at this time or later: a date or an RFC 3339 time (UTC)
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only requests before this time
+    /// Only requests charged before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
 }

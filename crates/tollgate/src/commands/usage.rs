@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use domain::money::Usd;
-use domain::usage::{RecordTime, RejectionFilter, UsageFilter, UsageOutcome, UsageRecord};
+use domain::usage::{RejectionFilter, UsageFilter, UsageOutcome, UsageRecord};
 
 use super::Context;
 use super::context::parse_timestamp;
@@ -80,7 +80,8 @@ async fn open(context: &Context, args: &UsageFilterArgs) -> anyhow::Result<(Stor
     }
     let outcome = args.status.as_deref().and_then(UsageOutcome::from_name);
     let provider = args.provider.clone();
-    Ok((stores, UsageFilter { workspace_id, api_key, provider, outcome, since, until, ..UsageFilter::default() }))
+    let workspaces = workspace_id.map(|id| vec![id]);
+    Ok((stores, UsageFilter { workspaces, api_key, provider, outcome, since, until, ..UsageFilter::default() }))
 }
 
 /// Notes a provider that is not configured. Its records may exist, so this is no error.
@@ -135,7 +136,7 @@ async fn stream(context: &Context, stores: &Stores, filter: UsageFilter, most: u
 }
 
 fn cursor(record: &UsageRecord) -> (DateTime<Utc>, DecisionId) {
-    (record.created_at, record.id.clone())
+    (record.charged_at, record.id.clone())
 }
 
 fn row(record: &UsageView) -> [String; 10] {
@@ -220,12 +221,11 @@ pub async fn sum(
     mut filter: UsageFilter,
     by: RecordGroup,
 ) -> anyhow::Result<ExitCode> {
-    filter.time = RecordTime::Charged;
     let mut groups: BTreeMap<String, UsageTotals> = BTreeMap::new();
     loop {
         let page = stores.usage.list(&filter, PAGE).await?;
         let Some(last) = page.last() else { break };
-        filter.after = Some((filter.time.of(last), last.id.clone()));
+        filter.after = Some(cursor(last));
         for record in &page {
             groups.entry(group_of(record, by)).or_default().add(record.into());
         }
@@ -302,7 +302,9 @@ fn rejection_filter(filter: &UsageFilter) -> anyhow::Result<RejectionFilter> {
     if filter.provider.is_some() || filter.outcome.is_some() {
         bail!("--provider and --status do not apply to --by reason: rejected requests were not sent to a provider");
     }
-    let UsageFilter { workspace_id, api_key, since, until, .. } = *filter;
+    let UsageFilter { workspaces, api_key, since, until, .. } = filter;
+    let workspace_id = workspaces.as_deref().and_then(|ids| ids.first().copied());
+    let (api_key, since, until) = (*api_key, *since, *until);
     Ok(RejectionFilter { workspace_id, api_key, since, until })
 }
 

@@ -10,8 +10,8 @@ use anyhow::Context;
 use api_actix::{LiveServices, RoutedServices};
 use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
-    DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GetGeneration, NoBroadcast,
-    NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GenerationNames, GetGeneration,
+    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
@@ -53,6 +53,7 @@ impl RoutedParts {
         let (health, clock) = (|| Arc::clone(&routing.health), || Arc::clone(&self.stores.clock));
         let records =
             FindRecord::new(Arc::clone(&self.stores.usage), Arc::clone(&self.limits), clock(), Arc::new(TokioTimer));
+        let names = GenerationNames::new(catalogue(), directory());
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
         RoutedServices {
@@ -65,7 +66,13 @@ impl RoutedParts {
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_endpoints: Arc::new(ListEndpoints::new(catalogue(), directory(), health(), clock())),
             list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),
-            get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),
+            get_generation: Arc::new(GetGeneration::new(records, names.clone())),
+            list_generations: Arc::new(ListGenerations::new(
+                Arc::clone(&self.stores.usage),
+                Arc::clone(&self.stores.keys),
+                Arc::clone(&self.limits),
+                names,
+            )),
         }
     }
 

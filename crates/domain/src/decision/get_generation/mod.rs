@@ -63,14 +63,13 @@ impl GetGenerationError {
 /// Reads the record of a Decisions request.
 pub struct GetGeneration {
     records: FindRecord,
-    catalogue: Arc<dyn Catalogue>,
-    endpoints: Arc<EndpointDirectory>,
+    names: GenerationNames,
 }
 
 impl GetGeneration {
     /// Creates the use case.
-    pub fn new(records: FindRecord, catalogue: Arc<dyn Catalogue>, endpoints: Arc<EndpointDirectory>) -> Self {
-        Self { records, catalogue, endpoints }
+    pub fn new(records: FindRecord, names: GenerationNames) -> Self {
+        Self { records, names }
     }
 
     /// Reads a record. An inference key reads the records of its workspace, a management key those of the workspaces in
@@ -83,6 +82,25 @@ impl GetGeneration {
             Principal::Operator(by) => by.sees(record.workspace_id),
         };
         let record = found.filter(may_read).ok_or(GetGenerationError::NotFound)?;
+        Ok(self.names.resolve(record))
+    }
+}
+
+/// Resolves the names in usage records.
+#[derive(Clone)]
+pub struct GenerationNames {
+    catalogue: Arc<dyn Catalogue>,
+    endpoints: Arc<EndpointDirectory>,
+}
+
+impl GenerationNames {
+    /// Wires the ports.
+    pub fn new(catalogue: Arc<dyn Catalogue>, endpoints: Arc<EndpointDirectory>) -> Self {
+        Self { catalogue, endpoints }
+    }
+
+    /// Resolves the names in a record.
+    pub fn resolve(&self, record: UsageRecord) -> Generation {
         let named = |slug: &str| record.provider.split(',').any(|own| own == slug) || was_tried(&record, slug);
         let provider_names = self
             .endpoints
@@ -91,7 +109,7 @@ impl GetGeneration {
             .filter(|endpoint| named(endpoint.provider.as_str()))
             .map(|endpoint| (endpoint.provider.to_string(), endpoint.provider_name.clone()))
             .collect();
-        Ok(Generation { alias_resolved: self.alias_resolved(&record), provider_names, record })
+        Generation { alias_resolved: self.alias_resolved(&record), provider_names, record }
     }
 
     /// Resolves the requested name. If the record contains one model, returns that one, even if the alias has changed

@@ -91,7 +91,7 @@ fn getting(usage: Arc<dyn UsageRepository>) -> GetGeneration {
     let clock = Arc::new(FixedClock::default());
     let records =
         FindRecord::new(usage, MemoryStore::new().limits(), clock, Arc::new(ManualTimer::new(FixedClock::default())));
-    GetGeneration::new(records, Arc::new(catalogue()), endpoints())
+    GetGeneration::new(records, GenerationNames::new(Arc::new(catalogue()), endpoints()))
 }
 
 fn inference(workspace_number: u64) -> Principal {

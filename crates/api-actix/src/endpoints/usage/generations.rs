@@ -1,0 +1,92 @@
+//! `GET /generations`: the records of Decisions requests, newest first.
+
+use domain::usage::{UsageFilter, UsageOutcome};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::{add_selection, text};
+use crate::endpoints::get_generation::GenerationView;
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+use crate::http::response::CursorPage;
+
+pub(crate) const ROUTE: Route = Route::any_key(
+    Method::Get,
+    "/generations",
+    |call, caller, _| Box::pin(handle(call, caller)),
+    tags::USAGE,
+    describe,
+);
+
+const PARAMETERS: [&str; 11] =
+    ["workspace_id", "key", "model", "provider", "user", "outcome", "session_id", "since", "until", "cursor", "limit"];
+
+fn describe() -> Operation {
+    let body =
+        BodySchema::cursor_page::<GenerationView<'_>>("GenerationListResponse", "Records of Decisions requests.");
+    let (_, _, max) = parameters::PAGE_LIMITS;
+    let string = || ObjectBuilder::new().schema_type(Type::String);
+    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
+    let outcome = string().enum_values(Some(UsageOutcome::ALL.map(UsageOutcome::as_str)));
+    let operation = Operation::new("listGenerations", "List the records of Decisions requests").description(
+        "Newest first by their charge. An inference key lists its own records, a management key those of its workspaces.",
+    );
+    add_selection(operation)
+        .parameter(text("model", "The id of the model that answered or was tried."))
+        .parameter(text("provider", "The slug of the provider."))
+        .parameter(text("user", "The end user."))
+        .parameter(operation::query("outcome", "The outcome.", outcome))
+        .parameter(text("session_id", "The group of requests."))
+        .parameter(text("since", "Records charged at this time or later: a date or an RFC 3339 time in UTC."))
+        .parameter(text("until", "Records charged before this time."))
+        .parameter(text("cursor", "The `next_cursor` of the page before."))
+        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
+        .answer(body, "The records", &[400, 404])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    let limit = parameters::page_limit(query)?;
+    let cursor = parameters::value(query, "cursor")?;
+    let list = &call.routed().list_generations;
+    let filter = filter(query)?;
+    let key = parameters::value(query, "key")?;
+    let filter = list.narrow(caller, filter, key.as_deref(), parameters::workspace(query)?).await?;
+    let page = list.page(caller, filter, cursor.as_deref(), limit).await?;
+    let data = page.generations.iter().map(GenerationView::new).collect();
+    Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
+}
+
+/// Returns the filter of the query, without key and workspace.
+fn filter(query: &str) -> Result<UsageFilter, ApiError> {
+    let outcome = parameters::value(query, "outcome")?.map(|name| {
+        let names = UsageOutcome::ALL.map(UsageOutcome::as_str).join(", ");
+        UsageOutcome::from_name(&name).ok_or_else(|| ApiError::invalid(format!("outcome must be one of {names}")))
+    });
+    Ok(UsageFilter {
+        model: parameters::value(query, "model")?,
+        provider: parameters::value(query, "provider")?,
+        user: parameters::value(query, "user")?,
+        session_id: parameters::value(query, "session_id")?,
+        outcome: outcome.transpose()?,
+        since: parameters::time(query, "since")?,
+        until: parameters::time(query, "until")?,
+        ..UsageFilter::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+
+    #[test]
+    fn filter_rejects_unknown_outcomes() {
+        let error = filter("outcome=broken").unwrap_err().text().to_owned();
+        assert_eq!(error, "outcome must be one of completed, failed, cancelled, abandoned");
+    }
+}

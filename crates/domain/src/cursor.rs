@@ -1,0 +1,82 @@
+//! Cursors of append-only lists.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+/// A text that is not a cursor of the list, or that is one of another filter or caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cursor must be the cursor of a page of the same list, with the same filter and key")]
+pub struct InvalidCursor;
+
+const DIGEST_BYTES: usize = 16;
+/// No cursor is longer.
+const MAX_CURSOR_BYTES: usize = 256;
+
+/// The list, the filter and the caller of a cursor, as a digest. A cursor is this digest and a position, in base64url.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CursorScope([u8; DIGEST_BYTES]);
+
+impl CursorScope {
+    /// Creates the scope of a list. `parts` are the caller and the filter; any other part is another scope.
+    pub fn new<'a>(list: &'static str, parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut digest = Sha256::new();
+        for part in std::iter::once(list).chain(parts) {
+            // The length keeps parts apart.
+            digest.update(part.len().to_be_bytes());
+            digest.update(part);
+        }
+        let mut short = [0; DIGEST_BYTES];
+        short.copy_from_slice(&digest.finalize()[..DIGEST_BYTES]);
+        Self(short)
+    }
+
+    /// Returns the cursor of a position.
+    pub fn encode(&self, position: &str) -> String {
+        URL_SAFE_NO_PAD.encode([&self.0, position.as_bytes()].concat())
+    }
+
+    /// Returns the position of a cursor.
+    ///
+    /// # Errors
+    /// The text is no cursor of this scope.
+    pub fn decode(&self, cursor: &str) -> Result<String, InvalidCursor> {
+        let bytes = (cursor.len() <= MAX_CURSOR_BYTES).then(|| URL_SAFE_NO_PAD.decode(cursor).ok()).flatten();
+        let bytes = bytes.ok_or(InvalidCursor)?;
+        let position = bytes.strip_prefix(&self.0[..]).ok_or(InvalidCursor)?;
+        String::from_utf8(position.to_vec()).map_err(|_| InvalidCursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn cursor_of_another_list_filter_or_caller_is_rejected() {
+        let scope = CursorScope::new("a", ["caller", "filter"]);
+        let cursor = scope.encode("7/x");
+        assert_eq!(scope.decode(&cursor).as_deref(), Ok("7/x"));
+        let others = [
+            CursorScope::new("b", ["caller", "filter"]),
+            CursorScope::new("a", ["other", "filter"]),
+            CursorScope::new("a", ["caller", "other"]),
+            CursorScope::new("a", ["callerf", "ilter"]),
+            CursorScope::new("a", ["caller"]),
+        ];
+        for other in others {
+            assert_eq!(other.decode(&cursor), Err(InvalidCursor));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decode_returns_encoded_positions_and_rejects_other_texts(position in ".{0,40}", text in ".{0,300}") {
+            let scope = CursorScope::new("a", ["b"]);
+            prop_assert_eq!(scope.decode(&scope.encode(&position)), Ok(position));
+            prop_assert_eq!(scope.decode(&text), Err(InvalidCursor));
+        }
+    }
+}

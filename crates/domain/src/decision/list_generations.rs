@@ -1,0 +1,135 @@
+//! Lists the usage records of Decisions requests.
+
+use std::sync::Arc;
+
+use chrono::DateTime;
+
+use super::usage_reader::check_read_records;
+use super::{Generation, GenerationNames, ReadUsageError, UsageReader};
+use crate::api_key::{ApiKeyRepository, Principal};
+use crate::budget::LedgerReader;
+use crate::cursor::{CursorScope, InvalidCursor};
+use crate::error::StoreError;
+use crate::ids::WorkspaceId;
+use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
+
+/// Lists the records of Decisions requests.
+pub struct ListGenerations {
+    usage: Arc<dyn UsageRepository>,
+    keys: Arc<dyn ApiKeyRepository>,
+    ledger: Arc<dyn LedgerReader>,
+    names: GenerationNames,
+}
+
+/// A page of records, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GenerationPage {
+    /// The records.
+    pub generations: Vec<Generation>,
+    /// The cursor of the next page; `None` at the end.
+    pub next_cursor: Option<String>,
+}
+
+impl ListGenerations {
+    /// Wires the ports. `ledger` stores the charges of this process.
+    pub fn new(
+        usage: Arc<dyn UsageRepository>,
+        keys: Arc<dyn ApiKeyRepository>,
+        ledger: Arc<dyn LedgerReader>,
+        names: GenerationNames,
+    ) -> Self {
+        Self { usage, keys, ledger, names }
+    }
+
+    /// Returns the filter of the records that the caller reads: those of `filter`, of one key and of one workspace.
+    ///
+    /// # Errors
+    /// An inference key asks for others, the key does not exist, the range is empty, or a store failed.
+    pub async fn narrow(
+        &self,
+        caller: &Principal,
+        filter: UsageFilter,
+        key: Option<&str>,
+        workspace_id: Option<WorkspaceId>,
+    ) -> Result<UsageFilter, ReadUsageError> {
+        if filter.since.zip(filter.until).is_some_and(|(since, until)| since >= until) {
+            return Err(ReadUsageError::EmptyRange);
+        }
+        let reader = UsageReader::from(caller);
+        let key = match key {
+            Some(key) => Some(reader.find_key(&*self.keys, key).await?),
+            None => None,
+        };
+        let (api_key, workspaces) = reader.narrow(key, workspace_id)?;
+        Ok(UsageFilter { api_key, workspaces, ..filter })
+    }
+
+    /// Returns a page of the records of a filter from [`Self::narrow`], newest first by their charge. Pages neither
+    /// repeat nor skip a record while others are added.
+    ///
+    /// # Errors
+    /// The cursor is of another list, filter or caller; the page would read too many records; a store failed.
+    pub async fn page(
+        &self,
+        caller: &Principal,
+        filter: UsageFilter,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<GenerationPage, ReadUsageError> {
+        // The debug form has every member, so that no member can be missing from the digest.
+        let (key, members) = (caller.id().to_string(), format!("{filter:?}"));
+        let scope = CursorScope::new("generations", [key.as_str(), members.as_str()]);
+        let mut filter = filter;
+        match cursor {
+            Some(cursor) => filter.after = Some(parse_position(&scope.decode(cursor)?)?),
+            None => self.ledger.store_pending().await?,
+        }
+        check_read_records(&*self.usage, &filter).await?;
+        let one_more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+        let mut records = self.usage.list(&filter, one_more).await?;
+        let has_more = records.len() > limit;
+        records.truncate(limit);
+        let next_cursor = records.last().filter(|_| has_more).map(|last| scope.encode(&position(last)));
+        let generations = records.into_iter().map(|record| self.names.resolve(record)).collect();
+        Ok(GenerationPage { generations, next_cursor })
+    }
+
+    /// Returns the records after those that were read so far, up to `limit`, and advances the filter; for exports.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn read_next(&self, filter: &mut UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        let records = self.usage.list(filter, limit).await?;
+        if let Some(last) = records.last() {
+            filter.after = Some((last.charged_at, last.id.clone()));
+        }
+        Ok(records)
+    }
+
+    /// Stores the charges of this process, and checks that an export does not read too many records.
+    ///
+    /// # Errors
+    /// The export would read too many records; a store failed.
+    pub async fn begin_export(&self, filter: &UsageFilter) -> Result<(), ReadUsageError> {
+        self.ledger.store_pending().await?;
+        check_read_records(&*self.usage, filter).await
+    }
+
+    /// Resolves the names in a record.
+    pub fn resolve(&self, record: UsageRecord) -> Generation {
+        self.names.resolve(record)
+    }
+}
+
+fn position(record: &UsageRecord) -> String {
+    format!("{}/{}", record.charged_at.timestamp_millis(), record.id)
+}
+
+fn parse_position(position: &str) -> Result<(DateTime<chrono::Utc>, crate::ids::DecisionId), InvalidCursor> {
+    let (millis, id) = position.split_once('/').ok_or(InvalidCursor)?;
+    let at = millis.parse().ok().and_then(DateTime::from_timestamp_millis).ok_or(InvalidCursor)?;
+    Ok((at, id.parse().map_err(|_| InvalidCursor)?))
+}
+
+#[cfg(test)]
+mod tests;
