@@ -4,12 +4,13 @@ pub(crate) mod ids;
 mod months;
 mod rejections;
 mod row;
+mod sums;
 
 use async_trait::async_trait;
 use domain::budget::ResetInterval;
 use domain::error::StoreError;
 use domain::ids::{DecisionId, WorkspaceId};
-use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
+use domain::usage::{UsageSum, UsageSumQuery, UsageFilter, UsageRecord, UsageRepository};
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
@@ -59,6 +60,10 @@ impl UsageRepository for SeaOrmUsageRepository {
         let row = readers.query_one(&count).await.map_err(store_error)?;
         let count: i64 = row.as_ref().map_or(Ok(0), |row| column(row, 0))?;
         Ok(u64::try_from(count).unwrap_or_default())
+    }
+
+    async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError> {
+        sums::read_sums(self.database.report_readers()?, query, limit).await
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

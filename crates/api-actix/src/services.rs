@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision};
+use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
@@ -39,6 +39,8 @@ pub struct Services {
     pub assign_keys: Arc<AssignKeysToGuardrail>,
     /// Reads the caller's own key.
     pub get_own_key: GetOwnKey,
+    /// Sums usage, and counts rejected requests.
+    pub sum_usage: SumUsage,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.

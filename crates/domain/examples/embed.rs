@@ -30,7 +30,7 @@ use domain::routing::{
 };
 use domain::secret::{ApiKeyHash, ApiKeySecret};
 use domain::system::{Clock, IdGenerator, InlineExecutor, Randomness, TimeSource, Timer};
-use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository};
+use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository, UsageSum, UsageSumQuery};
 use uuid::Uuid;
 
 /// The machine's time.
@@ -205,6 +205,10 @@ impl UsageRepository for UsageList {
 
     async fn count_read(&self, _: &UsageFilter, limit: u64) -> Result<u64, StoreError> {
         Ok(limit.min(self.records().len() as u64))
+    }
+
+    async fn sum(&self, _: &UsageSumQuery, _: u64) -> Result<Vec<UsageSum>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {

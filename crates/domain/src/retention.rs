@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// The ports of [`ApplyRetention`].
 pub struct ApplyRetentionPorts {
-    /// Usage records.
+    /// Usage records, and their sums.
     pub usage: Arc<dyn LedgerMaintenance>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
@@ -85,6 +85,7 @@ impl ApplyRetention {
             }
             match rows {
                 RetainedRows::UsageRecords => report.usage_records = pruned,
+                RetainedRows::UsageSums => report.usage_sums = pruned.removed,
                 RetainedRows::RejectionCounts => report.rejection_counts = pruned.removed,
                 RetainedRows::AuditEntries => report.audit_entries = pruned.removed,
                 RetainedRows::DeadLetters => report.dead_letters = pruned.removed,
@@ -127,6 +128,10 @@ impl ApplyRetention {
     async fn step(&self, rows: RetainedRows, kept: Duration) -> Result<PruneReport, StoreError> {
         let removed = match rows {
             RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP_ROWS).await,
+            RetainedRows::UsageSums => match self.cutoff(kept) {
+                Some(before) => self.ports.usage.prune_sums(before, STEP_ROWS).await?,
+                None => 0,
+            },
             RetainedRows::RejectionCounts => match self.cutoff(kept) {
                 Some(before) => self.ports.rejections.prune(before, STEP_ROWS).await?,
                 None => 0,
@@ -170,6 +175,8 @@ named_enum! {
     pub enum RetainedRows {
         /// Usage records.
         UsageRecords = "usage records",
+        /// Sums of usage a day.
+        UsageSums = "usage sums",
         /// Counts of rejected requests, which are kept as long as usage records.
         RejectionCounts = "rejection counts",
         /// Entries of the audit log.
@@ -186,6 +193,8 @@ named_enum! {
 pub struct RetentionPolicy {
     /// Usage records and counts of rejected requests; at least [`RetentionPolicy::MIN_USAGE_DAYS`].
     pub usage_records: Option<Duration>,
+    /// Sums of usage a day; at least as long as usage records.
+    pub usage_sums: Option<Duration>,
     /// Entries of the audit log.
     pub audit_entries: Option<Duration>,
     /// Messages to trace destinations that failed permanently.
@@ -195,6 +204,8 @@ pub struct RetentionPolicy {
 impl RetentionPolicy {
     /// The shortest retention of usage records in days: monthly limits count all records of a month.
     pub const MIN_USAGE_DAYS: u64 = 32;
+    /// The default retention of sums of usage in days: three years.
+    pub const DEFAULT_SUMS_DAYS: u64 = 1_096;
     /// The longest retention in days: a hundred years.
     pub const MAX_DAYS: u64 = 36_525;
 
@@ -202,6 +213,7 @@ impl RetentionPolicy {
     pub fn retention_of(&self, rows: RetainedRows) -> Option<Duration> {
         match rows {
             RetainedRows::UsageRecords | RetainedRows::RejectionCounts => self.usage_records,
+            RetainedRows::UsageSums => self.usage_sums,
             RetainedRows::AuditEntries => self.audit_entries,
             RetainedRows::DeadLetters => self.dead_letters,
             RetainedRows::IdempotentRequests => REPETITION_KEPT.to_std().ok(),
@@ -214,6 +226,8 @@ impl RetentionPolicy {
 pub struct RetentionReport {
     /// Usage records.
     pub usage_records: PruneReport,
+    /// Removed sums of usage.
+    pub usage_sums: u64,
     /// Removed counts of rejected requests.
     pub rejection_counts: u64,
     /// Removed entries of the audit log.

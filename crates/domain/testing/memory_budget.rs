@@ -245,8 +245,7 @@ impl State {
         self.allotments = allotments;
         self.add_alerts(&before, now);
         for entry in fresh {
-            self.usage.retain(|stored| stored.id != entry.charge.record.id);
-            self.usage.push(entry.charge.record.clone());
+            self.replace_record(entry.charge.record.clone())?;
             self.enqueue(entry.charge.messages.clone(), now);
         }
         Ok(())

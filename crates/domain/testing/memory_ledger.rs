@@ -230,8 +230,7 @@ impl State {
         self.ledger.holds.remove(&record.id);
         if !stands {
             self.ledger.add_bytes(&record, now);
-            self.usage.retain(|other| other.id != record.id);
-            self.usage.push(record);
+            self.replace_record(record)?;
             self.enqueue(messages, now);
         }
         Ok(!stands)

@@ -15,7 +15,7 @@ impl MemoryRejections {
         let state = self.0.state();
         let counts = state.rejections.iter().map(|((rejection, hour), count)| (*rejection, *hour, *count)).filter(
             |(rejection, hour, _)| {
-                filter.workspace_id.is_none_or(|id| rejection.workspace_id == Some(id))
+                filter.workspaces.as_ref().is_none_or(|ids| rejection.workspace_id.is_some_and(|id| ids.contains(&id)))
                     && filter.api_key.is_none_or(|key| rejection.api_key == key)
                     && filter.since.is_none_or(|since| *hour >= hour_of(since))
                     && filter.until.is_none_or(|until| *hour < until)

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveTime, Utc};
 
 use super::memory_ledger::{Posting, negative, payer_of, plus};
 use super::memory_state::{LedgerState, State};
 use super::memory_store::{MemoryLedgerMaintenance, MemoryLimits};
+use super::memory_usage::SumName;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
     Account, Discrepancy, KeySpend, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport,
@@ -34,6 +35,7 @@ impl State {
             records: self.usage.len() as u64,
             counters: self.ledger.counters.len() as u64,
             allowances: self.allotments.allowances.len() as u64,
+            sums: self.usage_sums.len() as u64,
             discrepancies: Vec::new(),
         };
         for record in &self.usage {
@@ -119,5 +121,14 @@ impl LedgerMaintenance for MemoryLedgerMaintenance {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         let before = prunable_before(self.0.now(), older_than);
         self.0.state().prune(before, limit)
+    }
+
+    async fn prune_sums(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let mut state = self.0.state();
+        let is_old = |name: &SumName| name.0.succ_opt().is_some_and(|end| end.and_time(NaiveTime::MIN).and_utc() <= before);
+        let old: Vec<SumName> = state.usage_sums.keys().filter(|name| is_old(name)).cloned().collect();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let removed = old.iter().take(limit).filter(|name| state.usage_sums.remove(*name).is_some()).count();
+        Ok(removed as u64)
     }
 }

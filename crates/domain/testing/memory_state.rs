@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::{DateTime, Utc};
 
 use super::FixedClock;
+use super::memory_usage::SumName;
 use super::system::lock;
 use crate::api_key::ApiKey;
 use crate::audit::{AuditDraft, AuditEntry, AuditHash};
@@ -21,7 +22,7 @@ use crate::money::Usd;
 use crate::observability::Destination;
 use crate::repetition::{IdempotencyKey, RepetitionScope, StoredRepetition};
 use crate::system::Clock;
-use crate::usage::{OutboxMessage, Rejection, UsageRecord};
+use crate::usage::{OutboxMessage, Rejection, UsageRecord, UsageTotals};
 use crate::workspace::Workspace;
 
 /// The state of a database, and its clock.
@@ -51,6 +52,8 @@ pub(super) struct State {
     pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
+    /// The sums by day, workspace, key, model and provider.
+    pub(super) usage_sums: BTreeMap<SumName, UsageTotals>,
     pub(super) ledger: LedgerState,
     pub(super) allotments: Allotments,
     pub(super) destinations: Vec<Destination>,

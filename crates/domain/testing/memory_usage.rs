@@ -1,11 +1,49 @@
 //! Usage in memory.
 
-use async_trait::async_trait;
+use std::collections::BTreeMap;
 
+use async_trait::async_trait;
+use chrono::NaiveDate;
+
+use super::memory_state::State;
 use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
-use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
+use crate::money::Usd;
+use crate::usage::{
+    UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSum, UsageSumQuery, UsageTotals,
+};
+
+/// The day, workspace, key, model and provider of a sum.
+pub(super) type SumName = (NaiveDate, WorkspaceId, ApiKeyId, String, String);
+
+fn sum_name(record: &UsageRecord) -> SumName {
+    let UsageRecord { workspace_id, api_key, model, provider, .. } = record;
+    (record.charged_at.date_naive(), *workspace_id, *api_key, model.to_string(), provider.clone())
+}
+
+fn totals(record: &UsageRecord) -> UsageTotals {
+    let UsageRecord { input_tokens, output_tokens, cost, .. } = *record;
+    UsageTotals { requests: 1, input_tokens, output_tokens, cost }
+}
+
+impl State {
+    /// Adds a record in place of the one with its id, and corrects the sums.
+    pub(super) fn replace_record(&mut self, record: UsageRecord) -> Result<(), StoreError> {
+        if let Some(place) = self.usage.iter().position(|stored| stored.id == record.id) {
+            let replaced = self.usage.remove(place);
+            let sum = self.usage_sums.entry(sum_name(&replaced)).or_default();
+            sum.requests -= 1;
+            sum.input_tokens -= replaced.input_tokens;
+            sum.output_tokens -= replaced.output_tokens;
+            sum.cost = Usd::from_pico(sum.cost.pico() - replaced.cost.pico());
+        }
+        let sum = self.usage_sums.entry(sum_name(&record)).or_default();
+        *sum = sum.add(totals(&record))?;
+        self.usage.push(record);
+        Ok(())
+    }
+}
 
 #[async_trait]
 impl UsageRepository for MemoryUsage {
@@ -27,6 +65,56 @@ impl UsageRepository for MemoryUsage {
         let read = UsageFilter { workspaces, api_key, since, until, after, ..UsageFilter::default() };
         let count = self.0.state().usage.iter().filter(|record| wanted(record, &read)).count();
         Ok(limit.min(count as u64))
+    }
+
+    async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError> {
+        let state = self.0.state();
+        let of_record = |record: &UsageRecord| (sum_name(record), record.user.clone(), totals(record));
+        let parts: Vec<(SumName, Option<String>, UsageTotals)> = if query.needs_records() {
+            state.usage.iter().map(of_record).collect()
+        } else {
+            state.usage_sums.iter().map(|(name, totals)| (name.clone(), None, *totals)).collect()
+        };
+        let is = |filter: &Option<String>, value: Option<&str>| filter.is_none() || filter.as_deref() == value;
+        let mut rows: BTreeMap<Vec<Option<String>>, UsageSum> = BTreeMap::new();
+        for ((day, workspace_id, api_key, model, provider), user, totals) in parts {
+            let is_wanted = (query.since..query.until).contains(&day)
+                && query.workspaces.as_ref().is_none_or(|ids| ids.contains(&workspace_id))
+                && query.api_key.is_none_or(|key| key == api_key)
+                && is(&query.model, Some(&model))
+                && is(&query.provider, Some(&provider))
+                && is(&query.user, user.as_deref());
+            if !is_wanted || totals.requests == 0 {
+                continue;
+            }
+            let mut row = UsageSum::default();
+            let mut name = Vec::new();
+            for group in &query.groups {
+                match group {
+                    UsageGroup::Day => row.day = Some(day),
+                    UsageGroup::Workspace => row.workspace_id = Some(workspace_id),
+                    UsageGroup::Key => row.api_key = Some(api_key),
+                    UsageGroup::Model => row.model = Some(model.clone()),
+                    UsageGroup::Provider => row.provider = Some(provider.clone()),
+                    UsageGroup::User => row.user.clone_from(&user),
+                }
+                name.push(match group {
+                    UsageGroup::Day => Some(day.to_string()),
+                    UsageGroup::Workspace => Some(workspace_id.to_string()),
+                    UsageGroup::Key => Some(api_key.to_string()),
+                    UsageGroup::Model => Some(model.clone()),
+                    UsageGroup::Provider => Some(provider.clone()),
+                    UsageGroup::User => user.clone(),
+                });
+            }
+            let workspace = row.workspace_id.and_then(|id| state.workspaces.iter().find(|own| own.id == id));
+            row.workspace_name = workspace.map(|workspace| workspace.name.as_str().to_owned());
+            let key = row.api_key.and_then(|id| state.keys.get(&id));
+            row.key_name = key.map(|stored| stored.key.name.as_str().to_owned());
+            let sum = rows.entry(name).or_insert(row);
+            sum.totals = sum.totals.add(totals)?;
+        }
+        Ok(rows.into_values().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

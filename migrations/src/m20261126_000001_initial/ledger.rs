@@ -23,6 +23,7 @@ pub(super) fn tables() -> Vec<TableCreateStatement> {
         journal_entries(),
         budget_alerts(),
         record_bytes(),
+        usage_sums(),
         rejections(),
     ]
 }
@@ -43,6 +44,8 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("usage_records_workspace_id", RECORDS, &["workspace_id", "charged_at"]),
         index("usage_records_key", RECORDS, &["api_key", "charged_at"]),
         index("usage_records_charged_at", RECORDS, &["charged_at"]),
+        index("usage_sums_key", "usage_sums", &["api_key", "day"]),
+        index("usage_sums_workspace_id", "usage_sums", &["workspace_id", "day"]),
         index("rejections_by_hour", "rejections", &["hour"]),
     ]
 }
@@ -159,6 +162,24 @@ fn records() -> TableCreateStatement {
 /// another day, so the table needs no cleanup.
 fn record_bytes() -> TableCreateStatement {
     table("record_bytes", [key(text("workspace_id")), number("day"), number("bytes")])
+}
+
+/// The usage a day by workspace, key, model and provider. `day` is the begin of the UTC day of the charges. The rows
+/// outlive the records that they sum.
+fn usage_sums() -> TableCreateStatement {
+    let key = ["day", "workspace_id", "api_key", "model", "provider"];
+    let columns = [
+        number("day"),
+        bytes("workspace_id"),
+        bytes("api_key"),
+        text("model"),
+        text("provider"),
+        number("requests"),
+        number("input_tokens"),
+        number("output_tokens"),
+        number("cost_pico"),
+    ];
+    keyed_table("usage_sums", columns, &key)
 }
 
 /// The number of rejected requests per key, status, reason and hour. Rows of a deleted key stay, as its usage records

@@ -25,6 +25,9 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
     // A foreign workspace lists nothing.
     ("GET", "/generations?workspace_id={workspace}", "", [200; 6]),
+    ("GET", "/usage?group_by=key&workspace_id={workspace}", "", [200; 6]),
+    ("GET", "/usage/rejections?workspace_id={workspace}", "", [200; 6]),
+    ("GET", "/activity?workspace_id={workspace}", "", [200; 6]),
     ("GET", "/guardrails?workspace_id={workspace}", "", READ),
     ("POST", "/guardrails", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 403, 404, 201, 201]),
     ("GET", "/guardrails/{guardrail}", "", READ),

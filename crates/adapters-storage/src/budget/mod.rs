@@ -10,6 +10,7 @@ pub(crate) mod processes;
 mod pruning;
 mod records;
 mod store;
+mod usage_sums;
 
 pub use alerts::SeaOrmBudgetAlerts;
 pub(crate) use limits::AccountLimits;

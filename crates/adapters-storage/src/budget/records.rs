@@ -10,6 +10,7 @@ use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 
 use super::counters::positive;
+use super::usage_sums::{SUM_COLUMNS, SumChanges};
 use crate::connections::{RowWriter, Transaction};
 use crate::convert::{key_id, millis, moment};
 use crate::errors::corrupt;
@@ -29,6 +30,7 @@ pub(super) struct NewRecords<'a> {
     /// Ids of replaced records with the outcome `abandoned`.
     replaced: Vec<Vec<u8>>,
     pub(super) costs: Vec<Cost>,
+    sums: SumChanges<'a>,
 }
 
 impl<'a> NewRecords<'a> {
@@ -39,16 +41,22 @@ impl<'a> NewRecords<'a> {
     ) -> Result<Self, StoreError> {
         let entries = deduplicate(entries)?;
         let mut known = read_known(connection, &entries).await?;
-        let mut fresh = Self { entries: Vec::with_capacity(entries.len()), replaced: Vec::new(), costs: Vec::new() };
+        let mut fresh = Self {
+            entries: Vec::with_capacity(entries.len()),
+            replaced: Vec::new(),
+            costs: Vec::new(),
+            sums: SumChanges::default(),
+        };
         for entry in entries {
             let record = &entry.charge.record;
             // Nearly every batch has new ids only.
             if !known.is_empty() {
                 let id = ids::decision_column(&record.id);
                 match known.remove(&id) {
-                    Some(Some(removed)) if record.outcome != UsageOutcome::Abandoned => {
+                    Some(Some((removed, row))) if record.outcome != UsageOutcome::Abandoned => {
                         fresh.replaced.push(id);
                         fresh.costs.push(removed);
+                        fresh.sums.remove(&row, [1, 2, 4, 5], 7)?;
                     }
                     Some(_) => continue,
                     None => {}
@@ -60,6 +68,7 @@ impl<'a> NewRecords<'a> {
                 guardrails: record.guardrails.clone(),
             };
             fresh.costs.push(Cost { payer, at: record.charged_at, pico: record.cost.pico().into() });
+            fresh.sums.add(record);
             fresh.entries.push(entry);
         }
         Ok(fresh)
@@ -74,6 +83,7 @@ impl<'a> NewRecords<'a> {
         let write = |entry: &&FoldEntry, row: &mut dyn RowWriter| write_record(&entry.charge.record, row);
         transaction.insert_rows("usage_records", &RECORD_COLUMNS, &self.entries, write).await?;
         insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
+        self.sums.write(transaction).await?;
         self.add_bytes(transaction, now).await
     }
 
@@ -152,11 +162,11 @@ fn deduplicate(entries: &[FoldEntry]) -> Result<Vec<&FoldEntry>, StoreError> {
     Ok(kept)
 }
 
-/// Returns the known ids among the entries, with the cost to remove if the record is abandoned.
+/// Returns the known ids among the entries, with the cost to remove and the row if the record is abandoned.
 async fn read_known(
     connection: &impl ConnectionTrait,
     entries: &[&FoldEntry],
-) -> Result<HashMap<Vec<u8>, Option<Cost>>, StoreError> {
+) -> Result<HashMap<Vec<u8>, Option<(Cost, QueryResult)>>, StoreError> {
     let mut ids: Vec<Vec<u8>> = entries.iter().map(|entry| ids::decision_column(&entry.charge.record.id)).collect();
     let is_postgres = connection.get_database_backend() == DbBackend::Postgres;
     if !is_postgres {
@@ -168,7 +178,7 @@ async fn read_known(
     let mut known = HashMap::new();
     for piece in pieces(&ids) {
         let mut text =
-            format!("SELECT {CHARGE_COLUMNS}, outcome FROM usage_records WHERE id IN ({})", list(piece.len()));
+            format!("SELECT {CHARGE_COLUMNS}, outcome, {SUM_COLUMNS} FROM usage_records WHERE id IN ({})", list(piece.len()));
         // PostgreSQL does not look into the months outside of this range.
         let range = [piece.iter().min(), piece.iter().max()].into_iter().flatten().filter(|_| is_postgres);
         let values = piece.iter().chain(range).map(|id| id.as_slice().into()).collect();
@@ -182,7 +192,7 @@ async fn read_known(
             let removed = if abandoned { Some(ChargedRecord::read(&row)?) } else { None };
             let cost =
                 |record: ChargedRecord| Cost { pico: -i128::from(record.pico), payer: record.payer, at: record.at };
-            known.insert(id, removed.map(cost));
+            known.insert(id, removed.map(|record| (cost(record), row)));
         }
     }
     Ok(known)

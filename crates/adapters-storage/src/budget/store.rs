@@ -4,6 +4,7 @@ use std::iter;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest,
@@ -19,7 +20,7 @@ use super::audit::Audit;
 use super::counters::{counter_of, read_counters, subject};
 use super::draw::{self, RECALL};
 use super::limits::AccountLimits;
-use super::{fold, processes, pruning};
+use super::{fold, processes, pruning, usage_sums};
 use crate::change_feed;
 use crate::convert::{millis, moment};
 use crate::statements::{column, read};
@@ -151,10 +152,18 @@ impl LedgerReader for SeaOrmLedgerReports {
 #[async_trait]
 impl LedgerMaintenance for SeaOrmLedgerReports {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        Audit::new(&self.database).run().await
+        let mut report = Audit::new(&self.database).run().await?;
+        let (sums, discrepancies) = usage_sums::audit(&self.database).await?;
+        report.sums = sums;
+        report.discrepancies.extend(discrepancies);
+        Ok(report)
     }
 
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         pruning::prune(&self.database, prunable_before(self.database.now(), older_than), limit).await
+    }
+
+    async fn prune_sums(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        usage_sums::prune(&self.database, before, limit).await
     }
 }

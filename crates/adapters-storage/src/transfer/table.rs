@@ -55,6 +55,7 @@ pub(super) fn tables() -> Vec<Table> {
         amounts("allowances"),
         amounts("adjustments"),
         budget_alerts(),
+        usage_sums(),
         of_entity::<spend_counters::Entity>(),
         of_entity::<usage_records::Entity>(),
         of_entity::<audit_log::Entity>(),
@@ -99,6 +100,13 @@ fn budget_alerts() -> Table {
     let numbers = ["period_start", "is_credit", "base_pico", "limit_pico", "threshold"].map(number);
     let others = [text("workspace_id"), number("spent_pico"), number("created_at"), number("published_at")];
     Table::new("budget_alerts", key.into_iter().chain(numbers).chain(others).collect(), 8)
+}
+
+fn usage_sums() -> Table {
+    let bytes = ["workspace_id", "api_key"].map(|name| Column { name, kind: Kind::Bytes });
+    let numbers = ["requests", "input_tokens", "output_tokens", "cost_pico"].map(number);
+    let key = [number("day")].into_iter().chain(bytes).chain(["model", "provider"].map(text));
+    Table::new("usage_sums", key.chain(numbers).collect(), 5)
 }
 
 fn text(name: &'static str) -> Column {

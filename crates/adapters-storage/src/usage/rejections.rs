@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::error::StoreError;
+use domain::ids::WorkspaceId;
 use domain::usage::{
     Rejection, RejectionCount, RejectionFilter, RejectionReason, RejectionStatus, RejectionStore, RejectionSum, hour_of,
 };
@@ -98,8 +99,9 @@ impl RejectionStore for SeaOrmRejectionStore {
 }
 
 fn wanted(filter: &RejectionFilter) -> Condition {
+    let workspace = |ids: &Vec<WorkspaceId>| Column::WorkspaceId.is_in(ids.iter().map(|id| ids::workspace_column(*id)));
     Condition::all()
-        .add_option(filter.workspace_id.map(|id| Column::WorkspaceId.eq(ids::workspace_column(id))))
+        .add_option(filter.workspaces.as_ref().map(workspace))
         .add_option(filter.api_key.map(|key| Column::ApiKey.eq(key_column(key))))
         .add_option(filter.since.map(|since| Column::Hour.gte(millis(hour_of(since)))))
         .add_option(filter.until.map(|until| Column::Hour.lt(millis(until))))

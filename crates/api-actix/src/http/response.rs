@@ -29,6 +29,11 @@ pub(crate) struct Page<T> {
     pub(crate) total_count: u64,
 }
 
+/// Creates the response with a body that caches must revalidate each time.
+pub(crate) fn no_cache(body: impl Serialize + ToSchema) -> HttpResponse {
+    HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(body)
+}
+
 /// A page of an append-only list: `{"data":[…],"next_cursor":…}`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CursorPage<T> {
@@ -41,7 +46,7 @@ pub(crate) struct CursorPage<T> {
 impl<T: Serialize + ToSchema> CursorPage<T> {
     /// Creates the response with a page of records.
     pub(crate) fn respond(self) -> HttpResponse {
-        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(self)
+        no_cache(self)
     }
 }
 

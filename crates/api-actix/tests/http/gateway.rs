@@ -18,7 +18,7 @@ use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets}
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
-    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision,
+    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage, SumUsagePorts,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -251,6 +251,13 @@ impl Setup {
             destinations,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             get_own_key,
+            sum_usage: SumUsage::new(SumUsagePorts {
+                usage: self.store.usage(),
+                rejections: self.store.rejections(),
+                keys: self.store.api_keys(),
+                ledger: self.store.limits(),
+                clock: Arc::new(clock.clone()),
+            }),
             rotate_key: Arc::new(RotateApiKey::new(
                 self.store.api_keys(),
                 Arc::new(NoGrantCache),

@@ -237,6 +237,8 @@ pub struct LedgerAudit {
     pub counters: u64,
     /// The number of compared allowances.
     pub allowances: u64,
+    /// The number of compared sums of usage a day.
+    pub sums: u64,
     /// All discrepancies.
     pub discrepancies: Vec<Discrepancy>,
 }

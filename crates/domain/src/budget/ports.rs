@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::{Hold, HoldRequest, KeySpend, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
 use crate::error::StoreError;
@@ -80,8 +81,9 @@ pub trait LedgerReader: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LedgerMaintenance: Send + Sync {
-    /// Compares every counter with the records, archived records, adjustments and allowances, and every record with its
-    /// tokens and prices.
+    /// Compares every counter with the records, archived records, adjustments and allowances, every record with its
+    /// tokens and prices, and the sums of each day with the records of the day: equal where no retention may have
+    /// removed records, otherwise not below them.
     async fn audit(&self) -> Result<LedgerAudit, StoreError>;
 
     /// Removes up to `limit` records that were charged more than `older_than` ago. When none is left, it also removes
@@ -90,6 +92,9 @@ pub trait LedgerMaintenance: Send + Sync {
     /// [`super::prunable_before`]. An unreadable record stays and is named. If fewer than `limit` were removed, no other
     /// is left.
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError>;
+
+    /// Removes up to `limit` sums of usage of days that ended at `before` or earlier, and returns their number.
+    async fn prune_sums(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;
 }
 
 /// Rejects every hold, so that no request is sent that could not be charged.

@@ -10,6 +10,7 @@ mod model;
 mod ports;
 mod settings;
 mod submit;
+mod sum_usage;
 mod test_provider;
 mod usage_reader;
 
@@ -23,5 +24,6 @@ pub use model::*;
 pub use ports::*;
 pub use settings::*;
 pub use submit::*;
+pub use sum_usage::*;
 pub use test_provider::*;
 pub use usage_reader::*;

@@ -14,12 +14,12 @@ use crate::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredRes
 use crate::system::{Clock, Timer};
 use crate::testing::contract::usage_record;
 use crate::testing::{EventCount, FixedClock, ManualTimer, MemoryAuditLog, MemoryStore, SequentialIds, join_all};
-use crate::usage::{OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, hour_of};
+use crate::usage::{UsageRepository as _, UsageSumQuery, OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, hour_of};
 
 const DAY: Duration = Duration::from_hours(24);
 
-const AUDIT: RetentionPolicy = RetentionPolicy { usage_records: None, audit_entries: Some(DAY), dead_letters: None };
-const USAGE: RetentionPolicy = RetentionPolicy { usage_records: Some(DAY), audit_entries: None, dead_letters: None };
+const AUDIT: RetentionPolicy = RetentionPolicy { usage_records: None, usage_sums: None, audit_entries: Some(DAY), dead_letters: None };
+const USAGE: RetentionPolicy = RetentionPolicy { usage_records: Some(DAY), usage_sums: None, audit_entries: None, dead_letters: None };
 
 /// A store with entries that are two days old, its clock, and the timer of the pauses.
 struct Fixture {
@@ -169,10 +169,16 @@ async fn execute_continues_with_other_kinds_when_a_store_fails() {
     let mut outbox = MockOutbox::new();
     outbox.expect_prune().times(2).returning(|_, _| Err(StoreError::unavailable("away")));
     let ports = ApplyRetentionPorts { usage: pruner(answers), outbox: Arc::new(outbox), ..fixture.ports() };
-    let policy = RetentionPolicy { usage_records: Some(DAY), audit_entries: Some(DAY), dead_letters: Some(DAY) };
+    let policy = RetentionPolicy {
+        usage_records: Some(DAY),
+        usage_sums: None,
+        audit_entries: Some(DAY),
+        dead_letters: Some(DAY),
+    };
     let retention = ApplyRetention::new(ports, policy);
     let first = RetentionReport {
         usage_records: pruned(STEP_ROWS, 1),
+        usage_sums: 0,
         rejection_counts: 0,
         audit_entries: 2,
         dead_letters: 0,
@@ -221,6 +227,25 @@ async fn execute_removes_rejection_counts_with_usage_records() {
     fixture.clock.advance(Duration::from_hours(1));
     assert_eq!(fixture.retention(AUDIT).execute(pending()).await.rejection_counts, 0);
     assert_eq!(fixture.retention(USAGE).execute(pending()).await.rejection_counts, 1);
+}
+
+#[tokio::test]
+async fn execute_removes_sums_of_days_that_ended_before_their_retention() {
+    let fixture = Fixture::new();
+    let charge = UsageCharge { record: usage_record(1, 7), messages: Vec::new() };
+    let day = charge.record.charged_at.date_naive();
+    fixture.store.ledger().settle(&charge).await.unwrap();
+    let sums = async || {
+        let query = UsageSumQuery::of_days(day, day.succ_opt().unwrap());
+        fixture.store.usage().sum(&query, 9).await.unwrap().len()
+    };
+    let end = (day.succ_opt().unwrap().and_time(chrono::NaiveTime::MIN).and_utc() - fixture.clock.now()).to_std().unwrap();
+    let policy = RetentionPolicy { usage_sums: Some(DAY), ..RetentionPolicy::default() };
+    assert!(!policy.is_none());
+    fixture.clock.advance(end + DAY - Duration::from_millis(1));
+    assert_eq!((fixture.retention(policy).execute(pending()).await.usage_sums, sums().await), (0, 1));
+    fixture.clock.advance(Duration::from_millis(1));
+    assert_eq!((fixture.retention(policy).execute(pending()).await.usage_sums, sums().await), (1, 0));
 }
 
 /// Two processes on one database remove each row once, and neither fails.

@@ -4,8 +4,10 @@ mod attempt;
 mod model;
 mod ports;
 mod rejection;
+mod sums;
 
 pub use attempt::*;
 pub use model::*;
 pub use ports::*;
 pub use rejection::*;
+pub use sums::*;

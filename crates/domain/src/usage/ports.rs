@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Rejection, RejectionCount, RejectionReason, RejectionStatus, UsageOutcome, UsageRecord};
+use super::{
+    Rejection, RejectionCount, RejectionReason, RejectionStatus, UsageOutcome, UsageRecord, UsageSum, UsageSumQuery,
+};
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 
@@ -68,6 +70,11 @@ pub trait UsageRepository: Send + Sync {
     /// Stops at `limit`.
     async fn count_read(&self, filter: &UsageFilter, limit: u64) -> Result<u64, StoreError>;
 
+    /// Returns up to `limit` sums, one for each combination of the groups that has usage, in the order of the groups. The
+    /// totals are those of the days of the charges, also of records that retention removed; those of a query that needs
+    /// records ([`UsageSumQuery::needs_records`]) are of the records that exist.
+    async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError>;
+
     /// Returns the bytes ([`UsageRecord::stored_bytes`]) of the records that a workspace added today, a UTC day of the
     /// store's clock. They are counted in the transaction that adds the record.
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;
@@ -83,8 +90,8 @@ pub trait RejectionRecorder: Send + Sync {
 /// A filter for counts of rejected requests. The default matches all counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RejectionFilter {
-    /// Only requests of keys of this workspace.
-    pub workspace_id: Option<WorkspaceId>,
+    /// Only requests of keys of these workspaces; `None` is every workspace, and management keys.
+    pub workspaces: Option<Vec<WorkspaceId>>,
     /// Only requests of this key.
     pub api_key: Option<ApiKeyId>,
     /// Only the hour of this time and later ones.

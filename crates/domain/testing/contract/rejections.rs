@@ -80,7 +80,7 @@ async fn list_is_newest_first_and_filtered(stores: &Stores) {
     assert_eq!(list(none(), 10).await, counts);
     assert_eq!(list(none(), 2).await, counts[..2]);
     assert_eq!(list(RejectionFilter { api_key: Some(key_id(1)), ..none() }, 10).await, [counts[0], counts[2]]);
-    let workspace = RejectionFilter { workspace_id: Some(workspace_id(2)), ..none() };
+    let workspace = RejectionFilter { workspaces: Some(vec![workspace_id(2)]), ..none() };
     assert_eq!(list(workspace, 10).await, [counts[1], counts[3]]);
     let since = Some(hour(1) + TimeDelta::minutes(59));
     assert_eq!(list(RejectionFilter { since, ..none() }, 10).await, counts[..3], "the hour of the time included");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{Days, NaiveTime, TimeDelta};
+
 use super::super::{SequentialIds, join_all};
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, fold_charge, guardrail_id, inference_key, key_id, workspace_id};
@@ -12,7 +14,7 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageOutcome, UsageRecord, UsageShare,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageGroup, UsageSum, UsageSumQuery, UsageTotals,
     UsageSource,
 };
 
@@ -26,6 +28,8 @@ suite! {
         list_filters_by_provider_and_outcome,
         list_includes_since_and_excludes_until,
         list_selects_by_time_of_charge,
+        sums_follow_charges_and_late_charges,
+        sums_outlive_records_until_their_own_retention,
         list_filters_by_model_user_session_and_several_workspaces,
         concurrent_charges_are_all_recorded,
         concurrent_charges_of_one_id_record_once,
@@ -282,6 +286,82 @@ async fn list_filters_by_model_user_session_and_several_workspaces(stores: &Stor
     assert_eq!((count(&all(), 9).await, count(&all(), 3).await), (4, 3), "at most the limit");
     assert_eq!(count(&UsageFilter { user: text("u"), ..of(&[1]) }, 9).await, 2, "other users are read, too");
     assert_eq!((count(&next, 9).await, count(&of(&[9]), 9).await), (2, 0));
+}
+
+fn days(since: i64, until: i64) -> UsageSumQuery {
+    let day = |days: i64| (at(0) + TimeDelta::days(days)).date_naive();
+    UsageSumQuery::of_days(day(since), day(until))
+}
+
+async fn sums(stores: &Stores, query: UsageSumQuery) -> Vec<UsageSum> {
+    stores.usage.sum(&query, 100).await.unwrap()
+}
+
+async fn sums_follow_charges_and_late_charges(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let of = |number: u64, workspace: u64, day: i64, provider: &str| UsageRecord {
+        cost: Usd::from_pico(10_i64.pow(u32::try_from(number).unwrap())),
+        input_tokens: number,
+        output_tokens: 2 * number,
+        charged_at: at(0) + TimeDelta::days(day),
+        provider: provider.to_owned(),
+        user: (number < 3).then(|| "u".to_owned()),
+        ..record(number, workspace)
+    };
+    let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, provider: "x".to_owned(), ..of(4, 2, 1, "x") };
+    for charge in [of(1, 1, 0, "alpha"), of(2, 1, 0, "alpha"), of(3, 1, 1, "beta"), abandoned.clone(), of(5, 2, 3, "beta")] {
+        settle(stores, charge).await.unwrap();
+    }
+    let total = async || sums(stores, days(0, 9)).await;
+    let expected = UsageTotals { requests: 5, input_tokens: 15, output_tokens: 30, cost: Usd::from_pico(111_110) };
+    assert_eq!(total().await, [UsageSum { totals: expected, ..UsageSum::default() }]);
+    // The charge of an abandoned request arrives late, for another provider.
+    settle(stores, of(4, 2, 1, "alpha")).await.unwrap();
+    settle(stores, abandoned).await.unwrap();
+    settle(stores, of(5, 1, 0, "again")).await.unwrap();
+    assert_eq!(total().await[0].totals, expected, "each record counts once");
+    let by = |groups: &[UsageGroup]| UsageSumQuery { groups: groups.to_vec(), ..days(0, 9) };
+    let costs = |rows: Vec<UsageSum>| rows.iter().map(|row| row.totals.cost.pico()).collect::<Vec<_>>();
+    let found = sums(stores, by(&[UsageGroup::Day, UsageGroup::Provider])).await;
+    let names: Vec<_> = found.iter().map(|row| (row.day.unwrap(), row.provider.as_deref().unwrap())).collect();
+    let day = |days: i64| (at(0) + TimeDelta::days(days)).date_naive();
+    assert_eq!(names, [(day(0), "alpha"), (day(1), "alpha"), (day(1), "beta"), (day(3), "beta")]);
+    assert_eq!(costs(found), [110, 10_000, 1_000, 100_000]);
+    let found = sums(stores, by(&[UsageGroup::Workspace, UsageGroup::Key])).await;
+    let ids: Vec<_> = found.iter().map(|row| (row.workspace_id.unwrap(), row.api_key.unwrap())).collect();
+    assert_eq!(ids.iter().map(|ids| ids.0).collect::<Vec<_>>(), [workspace_id(1), workspace_id(2)]);
+    assert!(found.iter().all(|row| row.workspace_name.is_some()), "{found:?}");
+    assert_eq!(costs(found), [1_110, 110_000]);
+    assert_eq!(costs(sums(stores, by(&[UsageGroup::Model])).await), [111_110]);
+    assert_eq!(costs(sums(stores, UsageSumQuery { provider: Some("alpha".to_owned()), ..days(0, 9) }).await), [10_110]);
+    assert_eq!(costs(sums(stores, UsageSumQuery { workspaces: Some(vec![workspace_id(2)]), ..days(0, 9) }).await), [110_000]);
+    assert_eq!(sums(stores, UsageSumQuery { workspaces: Some(Vec::new()), ..days(0, 9) }).await, []);
+    assert_eq!(costs(sums(stores, UsageSumQuery { api_key: Some(ids[0].1), ..days(0, 9) }).await).iter().sum::<i64>() % 10, 0);
+    assert_eq!(costs(sums(stores, days(1, 3)).await), [11_000], "the last day is excluded");
+    assert_eq!(stores.usage.sum(&by(&[UsageGroup::Day]), 2).await.unwrap().len(), 2);
+    // End users are summed from records.
+    let users = sums(stores, by(&[UsageGroup::User, UsageGroup::Day])).await;
+    let named: Vec<_> = users.iter().filter(|row| row.user.is_some()).map(|row| row.totals.cost.pico()).collect();
+    assert_eq!((users.len(), named), (4, vec![110]));
+    assert_eq!(costs(sums(stores, UsageSumQuery { user: Some("u".to_owned()), ..days(0, 9) }).await), [110]);
+    assert_eq!(sums(stores, UsageSumQuery { user: Some("v".to_owned()), ..days(0, 9) }).await, []);
+}
+
+async fn sums_outlive_records_until_their_own_retention(stores: &Stores) {
+    insert_fixtures(stores).await;
+    let old = UsageRecord { charged_at: at(0) - TimeDelta::days(4_000), ..record(1, 1) };
+    let day = old.charged_at.date_naive();
+    settle(stores, old).await.unwrap();
+    settle(stores, record(2, 1)).await.unwrap();
+    let query = || UsageSumQuery { groups: vec![UsageGroup::Day], ..UsageSumQuery::of_days(day, day + Days::new(5_000)) };
+    let requests = async || sums(stores, query()).await.iter().map(|row| row.totals.requests).collect::<Vec<_>>();
+    let removed = stores.maintenance.prune(Duration::from_hours(24 * 3_000), 10).await.unwrap().removed;
+    assert_eq!((removed, requests().await), (1, vec![1, 1]));
+    let end = (day + Days::new(1)).and_time(NaiveTime::MIN).and_utc();
+    let prune = async |before| stores.maintenance.prune_sums(before, 10).await.unwrap();
+    assert_eq!(prune(end - TimeDelta::milliseconds(1)).await, 0, "the day has not ended");
+    assert_eq!((prune(end).await, prune(end).await), (1, 0));
+    assert_eq!(requests().await, [1]);
 }
 
 async fn concurrent_charges_are_all_recorded(stores: &Stores) {

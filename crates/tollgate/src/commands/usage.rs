@@ -99,7 +99,7 @@ fn note_unknown_provider(context: &Context, slug: &str) {
 async fn workspace_id(context: &Context, stores: &Stores, named: &str) -> anyhow::Result<WorkspaceId> {
     let found = context.workspace(stores, Some(named)).await;
     if let (Err(_), Ok(id)) = (&found, named.parse()) {
-        let rejections = RejectionFilter { workspace_id: Some(id), ..RejectionFilter::default() };
+        let rejections = RejectionFilter { workspaces: Some(vec![id]), ..RejectionFilter::default() };
         if !stores.usage.list(&UsageFilter::for_workspace(id), 1).await?.is_empty()
             || !stores.rejections.list(&rejections, 1).await?.is_empty()
         {
@@ -303,9 +303,7 @@ fn rejection_filter(filter: &UsageFilter) -> anyhow::Result<RejectionFilter> {
         bail!("--provider and --status do not apply to --by reason: rejected requests were not sent to a provider");
     }
     let UsageFilter { workspaces, api_key, since, until, .. } = filter;
-    let workspace_id = workspaces.as_deref().and_then(|ids| ids.first().copied());
-    let (api_key, since, until) = (*api_key, *since, *until);
-    Ok(RejectionFilter { workspace_id, api_key, since, until })
+    Ok(RejectionFilter { workspaces: workspaces.clone(), api_key: *api_key, since: *since, until: *until })
 }
 
 fn describe_rejections(view: &RejectionSumsView) -> String {

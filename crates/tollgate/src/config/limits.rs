@@ -90,16 +90,26 @@ fn admission(section: &Section<RawLimits>, max_json_bytes: usize) -> Result<Admi
 #[serde(deny_unknown_fields)]
 pub struct RawRetention {
     usage_days: Option<Within<u64, { RetentionPolicy::MIN_USAGE_DAYS }, { RetentionPolicy::MAX_DAYS }>>,
+    usage_sums_days: Option<Within<u64, { RetentionPolicy::MIN_USAGE_DAYS }, { RetentionPolicy::MAX_DAYS }>>,
     audit_days: Option<Within<u64, 1, { RetentionPolicy::MAX_DAYS }>>,
     dead_letter_days: Option<Within<u64, 1, { RetentionPolicy::MAX_DAYS }>>,
 }
 
-/// Returns the time that rows are kept; without a key they are kept for ever.
-pub fn retention(section: &Section<RawRetention>) -> RetentionPolicy {
+/// Returns the time that rows are kept; without a key they are kept for ever, sums of usage for three years, or as long
+/// as usage records.
+pub fn retention(section: &Section<RawRetention>) -> Result<RetentionPolicy, ConfigError> {
     let days = |days: u64| Duration::from_hours(24 * days);
-    RetentionPolicy {
-        usage_records: section.usage_days.map(Within::get).map(days),
+    let usage_days = section.usage_days.map(Within::get);
+    let sums_days = section.usage_sums_days.map(Within::get);
+    if let Some((sums, records)) = sums_days.zip(usage_days).filter(|(sums, records)| sums < records) {
+        let fault = format!("is {sums} and must be at least retention.usage_days, {records}: sums outlive their records");
+        return Err(section.fault("usage_sums_days", fault));
+    }
+    let default_days = RetentionPolicy::DEFAULT_SUMS_DAYS.max(usage_days.unwrap_or(0));
+    Ok(RetentionPolicy {
+        usage_records: usage_days.map(days),
+        usage_sums: Some(days(sums_days.unwrap_or(default_days))),
         audit_entries: section.audit_days.map(Within::get).map(days),
         dead_letters: section.dead_letter_days.map(Within::get).map(days),
-    }
+    })
 }

@@ -69,7 +69,7 @@ fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<
         rate_limits: rate_limits(&tree.section("rate_limits")?, environment)?,
         seed: tree.section::<RawRouting>("routing")?.seed,
         throttling: throttling(&tree.section("throttling")?),
-        retention: retention(&tree.section("retention")?),
+        retention: retention(&tree.section("retention")?)?,
         allow_private_addresses: egress.allow_private_addresses.unwrap_or(false),
         telemetry: telemetry(&tree.section("telemetry")?, environment)?,
         providers,

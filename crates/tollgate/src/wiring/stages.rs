@@ -15,7 +15,7 @@ use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, RotateA
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
-use domain::decision::{FilterPorts, MeterTokens, UsagePorts};
+use domain::decision::{FilterPorts, MeterTokens, SumUsage, SumUsagePorts, UsagePorts};
 use domain::file::{
     DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
     ReadDocuments, RunningPromotions, StorageLimits,
@@ -217,6 +217,13 @@ impl JournaledProcess<'_> {
             None => (Arc::new(ReadOnlyLedger), reports),
         };
         let get_own_key = GetOwnKey::new(Arc::clone(&stores.keys), Arc::clone(&limits), Arc::clone(&stores.usage));
+        let sum_usage = SumUsage::new(SumUsagePorts {
+            usage: Arc::clone(&stores.usage),
+            rejections: Arc::clone(&stores.rejections),
+            keys: Arc::clone(&stores.keys),
+            ledger: Arc::clone(&limits),
+            clock: clock(),
+        });
         let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
         let parts = RoutedParts {
             stores: stores.clone(),
@@ -244,6 +251,7 @@ impl JournaledProcess<'_> {
         let status = StatusParts { routing: reloader.routing(), ledger, probes: probes.clone(), clock: clock() };
         let services = Services {
             get_own_key,
+            sum_usage,
             rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),

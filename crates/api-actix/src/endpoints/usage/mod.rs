@@ -1,6 +1,9 @@
 //! Usage and cost: records, sums, and rejected requests.
 
+pub(crate) mod activity;
 pub(crate) mod generations;
+pub(crate) mod rejections;
+pub(crate) mod sums;
 
 use domain::decision::ReadUsageError;
 use utoipa::openapi::SchemaFormat;

@@ -159,6 +159,7 @@ struct Report {
     records: u64,
     counters: u64,
     allowances: u64,
+    sums: u64,
     discrepancies: Vec<Row>,
 }
 
@@ -182,14 +183,16 @@ impl Report {
             records: found.records,
             counters: found.counters,
             allowances: found.allowances,
+            sums: found.sums,
             discrepancies: found.discrepancies.iter().map(row).collect(),
         }
     }
 
     /// Returns the text for a terminal.
     fn text(&self) -> String {
-        let Self { records, counters, allowances, .. } = self;
-        let looked_at = format!("{records} records, {counters} counters, {allowances} allowances of processes");
+        let Self { records, counters, allowances, sums, .. } = self;
+        let looked_at =
+            format!("{records} records, {counters} counters, {allowances} allowances of processes, {sums} sums of usage");
         if self.ok {
             return format!("ledger consistent: {looked_at}\n");
         }
@@ -256,10 +259,11 @@ mod tests {
 
     #[test]
     fn audit_text_lists_exact_differences() {
-        let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, ..LedgerAudit::default() };
+        let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, sums: 2, ..LedgerAudit::default() };
         let report = Report::of(&sound);
         assert!(report.ok);
-        assert_eq!(report.text(), "ledger consistent: 3 records, 8 counters, 1 allowances of processes\n");
+        let expected = "ledger consistent: 3 records, 8 counters, 1 allowances of processes, 2 sums of usage\n";
+        assert_eq!(report.text(), expected);
 
         let wrong = Discrepancy {
             what: "key ab daily 2026-11-21: spent".to_owned(),
@@ -276,7 +280,7 @@ mod tests {
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(
             json,
-            "{\"ok\":false,\"records\":3,\"counters\":8,\"allowances\":1,\"discrepancies\":[{\"what\":\
+            "{\"ok\":false,\"records\":3,\"counters\":8,\"allowances\":1,\"sums\":2,\"discrepancies\":[{\"what\":\
              \"key ab daily 2026-11-21: spent\",\"expected_usd\":0.000000000001,\"found_usd\":-0.000000000002}]}"
         );
     }

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use super::fixture::*;
 use super::*;
 use crate::decision::RecordQuotaExceeded;
-use crate::usage::{UsageFilter, UsageRepository};
+use crate::usage::{UsageFilter, UsageRepository, UsageSum, UsageSumQuery};
 
 const LIMIT: u64 = 10_000;
 
@@ -51,6 +51,14 @@ impl UsageRepository for SlowVolumes {
     }
 
     async fn list(&self, _: &UsageFilter, _: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn count_read(&self, _: &UsageFilter, _: u64) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn sum(&self, _: &UsageSumQuery, _: u64) -> Result<Vec<UsageSum>, StoreError> {
         Ok(Vec::new())
     }
 

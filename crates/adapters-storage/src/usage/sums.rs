@@ -1,0 +1,144 @@
+//! Sums of usage a day, or of records.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, NaiveDate, NaiveTime};
+use domain::error::StoreError;
+use domain::money::Usd;
+use domain::usage::{UsageGroup, UsageSum, UsageSumQuery, UsageTotals};
+use sea_orm::{ConnectionTrait, QueryResult, Value};
+
+use super::ids;
+use crate::convert::{key_column, key_id, millis};
+use crate::errors::corrupt;
+use crate::statements::{column, list, pieces, read};
+
+/// The divisor that splits picodollars into two parts, so that no sum overflows.
+const MILLION: i128 = 1_000_000;
+
+/// Implements the port.
+pub(super) async fn read_sums(
+    connection: &impl ConnectionTrait,
+    query: &UsageSumQuery,
+    limit: u64,
+) -> Result<Vec<UsageSum>, StoreError> {
+    let (text, values) = statement(query, limit);
+    let found = read(connection, &text, values).await?;
+    let mut rows = found.iter().map(|row| to_sum(row, &query.groups)).collect::<Result<Vec<_>, _>>()?;
+    add_names(connection, &mut rows).await?;
+    Ok(rows)
+}
+
+fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
+    let needs_records = query.needs_records();
+    let day = if needs_records { "charged_at - charged_at % 86400000" } else { "day" };
+    let group = |group: &UsageGroup| match group {
+        UsageGroup::Day => day,
+        UsageGroup::Workspace => "workspace_id",
+        UsageGroup::Key => "api_key",
+        UsageGroup::Model => "model",
+        UsageGroup::Provider => "provider",
+        UsageGroup::User => "\"user\"",
+    };
+    let groups: Vec<&str> = query.groups.iter().map(group).collect();
+    let (table, time, requests) =
+        if needs_records { ("usage_records", "charged_at", "COUNT(*)") } else { ("usage_sums", "day", "SUM(requests)") };
+    let sums = format!(
+        "CAST({requests} AS bigint), CAST(SUM(input_tokens) AS bigint), CAST(SUM(output_tokens) AS bigint), \
+         CAST(SUM(cost_pico / {MILLION}) AS bigint), CAST(SUM(cost_pico % {MILLION}) AS bigint)"
+    );
+    let mut conditions = format!("{time} >= ? AND {time} < ?");
+    let start = |day: NaiveDate| Value::from(millis(day.and_time(NaiveTime::MIN).and_utc()));
+    let mut values = vec![start(query.since), start(query.until)];
+    if let Some(workspaces) = &query.workspaces {
+        // No workspace is no row, which an empty list cannot express.
+        conditions += &format!(" AND workspace_id IN ({})", if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) });
+        values.extend(workspaces.iter().map(|id| Value::from(ids::workspace_column(*id))));
+    }
+    let texts = [("model", &query.model), ("provider", &query.provider), ("\"user\"", &query.user)];
+    if let Some(key) = query.api_key {
+        conditions += " AND api_key = ?";
+        values.push(key_column(key).into());
+    }
+    for (name, text) in texts {
+        if let Some(text) = text {
+            conditions += &format!(" AND {name} = ?");
+            values.push(text.as_str().into());
+        }
+    }
+    let columns: String = groups.iter().map(|group| format!("{group}, ")).collect();
+    let by = if groups.is_empty() { String::new() } else { format!(" GROUP BY {}", groups.join(", ")) };
+    let order = if groups.is_empty() { String::new() } else { format!(" ORDER BY {}", groups.join(", ")) };
+    let text = format!("SELECT {columns}{sums} FROM {table} WHERE {conditions}{by} HAVING {requests} <> 0{order} LIMIT ?");
+    values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+    (text, values)
+}
+
+fn to_sum(row: &QueryResult, groups: &[UsageGroup]) -> Result<UsageSum, StoreError> {
+    const TABLE: &str = "usage_sums";
+    let mut sum = UsageSum::default();
+    for (place, group) in groups.iter().enumerate() {
+        match group {
+            UsageGroup::Day => {
+                let day = DateTime::from_timestamp_millis(column(row, place)?);
+                sum.day = Some(day.ok_or_else(|| corrupt("usage_sums.day", TABLE))?.date_naive());
+            }
+            UsageGroup::Workspace => {
+                let id = ids::workspace_id(&column::<Vec<u8>>(row, place)?);
+                sum.workspace_id = Some(id.ok_or_else(|| corrupt("usage_sums.workspace_id", TABLE))?);
+            }
+            UsageGroup::Key => {
+                sum.api_key = Some(key_id(&column::<Vec<u8>>(row, place)?, "usage_sums.api_key", TABLE)?);
+            }
+            UsageGroup::Model => sum.model = Some(column(row, place)?),
+            UsageGroup::Provider => sum.provider = Some(column(row, place)?),
+            UsageGroup::User => sum.user = column(row, place)?,
+        }
+    }
+    let first = groups.len();
+    let count = |place: usize| {
+        column::<i64>(row, place).and_then(|count| u64::try_from(count).map_err(|_| corrupt("usage_sums", TABLE)))
+    };
+    let pico = i128::from(column::<i64>(row, first + 3)?) * MILLION + i128::from(column::<i64>(row, first + 4)?);
+    let cost = i64::try_from(pico).map_err(|_| {
+        StoreError::Corrupt("a sum of usage exceeds the range of amounts".to_owned())
+    })?;
+    sum.totals = UsageTotals {
+        requests: count(first)?,
+        input_tokens: count(first + 1)?,
+        output_tokens: count(first + 2)?,
+        cost: Usd::from_pico(cost),
+    };
+    Ok(sum)
+}
+
+/// Adds the names of keys, deleted or not, and of workspaces.
+async fn add_names(connection: &impl ConnectionTrait, rows: &mut [UsageSum]) -> Result<(), StoreError> {
+    let mut keys: Vec<_> = rows.iter().filter_map(|row| row.api_key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut key_names = HashMap::new();
+    for piece in pieces(&keys) {
+        let text = format!("SELECT id, name FROM api_keys WHERE id IN ({})", list(piece.len()));
+        let values = piece.iter().map(|id| key_column(*id).into()).collect();
+        for row in read(connection, &text, values).await? {
+            key_names.insert(key_id(&column::<Vec<u8>>(&row, 0)?, "api_keys.id", "api_keys")?, column::<String>(&row, 1)?);
+        }
+    }
+    let mut workspaces: Vec<_> = rows.iter().filter_map(|row| row.workspace_id).collect();
+    workspaces.sort_unstable();
+    workspaces.dedup();
+    let mut workspace_names = HashMap::new();
+    for piece in pieces(&workspaces) {
+        let text = format!("SELECT id, name FROM workspaces WHERE id IN ({})", list(piece.len()));
+        let values = piece.iter().map(|id| id.to_string().into()).collect();
+        for row in read(connection, &text, values).await? {
+            workspace_names.insert(column::<String>(&row, 0)?, column::<String>(&row, 1)?);
+        }
+    }
+    for row in rows {
+        row.key_name = row.api_key.and_then(|id| key_names.get(&id).cloned());
+        row.workspace_name = row.workspace_id.and_then(|id| workspace_names.get(&id.to_string()).cloned());
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! `GET /activity`: sums by day, model and provider, as published clients decode them.
+
+use domain::decision::{SumUsageRequest, UsageReader};
+use domain::usage::{UsageGroup, UsageSum};
+use serde_json::value::RawValue;
+use utoipa::openapi::SchemaFormat;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::text;
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+use crate::http::response::{no_cache, usd};
+
+pub(crate) const ROUTE: Route = Route::any_key(
+    Method::Get,
+    "/activity",
+    |call, caller, _| Box::pin(handle(call, caller)),
+    tags::USAGE,
+    describe,
+);
+
+const PARAMETERS: [&str; 4] = ["date", "api_key_hash", "group_by", "workspace_id"];
+/// A parameter of published clients: a member of an organisation, which does not exist here.
+const UNSUPPORTED: [&str; 1] = ["user_id"];
+
+fn describe() -> Operation {
+    let body = BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider.");
+    let string = || ObjectBuilder::new().schema_type(Type::String);
+    let id = string().format(Some(SchemaFormat::Custom("uuid".to_owned())));
+    Operation::new("getActivity", "Sum usage by day, model and provider")
+        .description(
+            "The last 30 UTC days with today. An inference key gets its own usage, a management key that of its \
+             workspaces. Other groups and ranges: `GET /usage`.",
+        )
+        .parameter(text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."))
+        .parameter(text("api_key_hash", "The id or the hash of a key. An inference key reads itself only."))
+        .parameter(operation::query("group_by", "Rows by workspace, too.", string().enum_values(Some(["workspace"]))))
+        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces of the key.", id))
+        .answer(body, "The rows", &[400, 404])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let query = call.request.query_string();
+    parameters::reject_names(query, &UNSUPPORTED)?;
+    parameters::check_names(query, &PARAMETERS)?;
+    let mut groups = vec![UsageGroup::Day, UsageGroup::Model, UsageGroup::Provider];
+    match parameters::value(query, "group_by")?.as_deref() {
+        None => {}
+        Some("workspace") => groups.push(UsageGroup::Workspace),
+        Some(_) => return Err(ApiError::invalid("group_by must be workspace")),
+    }
+    let since = parameters::date(query, "date")?;
+    let today = call.gateway.services.clock.now().date_naive();
+    if since.is_some_and(|day| !(0..30).contains(&(today - day).num_days())) {
+        return Err(ApiError::invalid("date must be one of the last 30 UTC days; other ranges: GET /usage"));
+    }
+    let request = SumUsageRequest {
+        groups,
+        since,
+        until: since.and_then(|day| day.succ_opt()),
+        key: parameters::value(query, "api_key_hash")?,
+        workspace_id: parameters::workspace(query)?,
+        ..SumUsageRequest::default()
+    };
+    let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
+    Ok(no_cache(ActivityListView { data: sums.rows.iter().map(ActivityView::new).collect() }))
+}
+
+/// Usage by day, model and provider.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActivityList)]
+struct ActivityListView {
+    data: Vec<ActivityView>,
+}
+
+/// The usage of a model at a provider on a day.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Activity)]
+struct ActivityView {
+    /// The UTC day of the charges, `YYYY-MM-DD`.
+    date: String,
+    model: String,
+    /// Equals `model`.
+    model_permaslug: String,
+    /// The model and the provider.
+    endpoint_id: String,
+    /// The provider's slug.
+    provider_name: String,
+    requests: u64,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    /// Always 0.
+    reasoning_tokens: u64,
+    /// Always 0.
+    cached_tokens: u64,
+    /// The cost in USD.
+    #[schema(value_type = f64)]
+    usage: Box<RawValue>,
+    /// Always 0.
+    byok_usage_inference: u64,
+    /// With `group_by=workspace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_id: Option<String>,
+}
+
+impl ActivityView {
+    fn new(row: &UsageSum) -> Self {
+        let (model, provider) = (row.model.clone().unwrap_or_default(), row.provider.clone().unwrap_or_default());
+        Self {
+            date: row.day.map(|day| day.to_string()).unwrap_or_default(),
+            model_permaslug: model.clone(),
+            endpoint_id: format!("{model}@{provider}"),
+            model,
+            provider_name: provider,
+            requests: row.totals.requests,
+            prompt_tokens: row.totals.input_tokens,
+            completion_tokens: row.totals.output_tokens,
+            reasoning_tokens: 0,
+            cached_tokens: 0,
+            usage: usd(row.totals.cost),
+            byok_usage_inference: 0,
+            workspace_id: row.workspace_id.map(|id| id.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+}

@@ -1,0 +1,92 @@
+//! `GET /usage/rejections`: rejected requests by status and reason.
+
+use chrono::SecondsFormat;
+use domain::decision::UsageReader;
+use domain::usage::RejectionSum;
+
+use super::{add_selection, text};
+use crate::endpoints::prelude::*;
+use crate::http::response::no_cache;
+
+pub(crate) const ROUTE: Route = Route::any_key(
+    Method::Get,
+    "/usage/rejections",
+    |call, caller, _| Box::pin(handle(call, caller)),
+    tags::USAGE,
+    describe,
+);
+
+const PARAMETERS: [&str; 4] = ["since", "until", "workspace_id", "key"];
+
+fn describe() -> Operation {
+    let body = BodySchema::named::<RejectionsView>("RejectionsResponse", "Rejected requests by status and reason.");
+    let operation = Operation::new("getRejections", "Count rejected requests").description(
+        "The highest number first. An inference key counts its own requests, a management key those of its workspaces.",
+    );
+    add_selection(operation)
+        .parameter(text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."))
+        .parameter(text("until", "Only hours that began before this time. Default: tomorrow."))
+        .answer(body, "The numbers", &[400, 404])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    let range = (parameters::time(query, "since")?, parameters::time(query, "until")?);
+    let (key, workspace_id) = (parameters::value(query, "key")?, parameters::workspace(query)?);
+    let reader = UsageReader::from(caller);
+    let sums = &call.gateway.services.sum_usage;
+    let sums = sums.count_rejections(&reader, range, key.as_deref(), workspace_id).await?;
+    let requests = sums.iter().map(|sum| sum.count).fold(0, u64::saturating_add);
+    let data = sums.iter().map(RejectionView::new).collect();
+    Ok(no_cache(RejectionsView { data, total: RejectionTotalView { requests } }))
+}
+
+/// Rejected requests by status and reason, and their number.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rejections)]
+struct RejectionsView {
+    data: Vec<RejectionView>,
+    total: RejectionTotalView,
+}
+
+/// The number of rejected requests.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RejectionTotal)]
+struct RejectionTotalView {
+    requests: u64,
+}
+
+/// The rejected requests with one status and reason.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RejectionSum)]
+struct RejectionView {
+    /// 402, 403, 429 or 503.
+    status: u16,
+    reason: &'static str,
+    requests: u64,
+    /// The start of the newest hour with such a request.
+    #[schema(format = DateTime)]
+    last_hour: String,
+}
+
+impl RejectionView {
+    fn new(sum: &RejectionSum) -> Self {
+        Self {
+            status: sum.status.code(),
+            reason: sum.reason.as_str(),
+            requests: sum.count,
+            last_hour: sum.last_hour.to_rfc3339_opts(SecondsFormat::Secs, true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+}

@@ -1,0 +1,188 @@
+//! `GET /usage`: sums of usage and cost.
+
+use domain::decision::{SumUsageRequest, UsageReader, UsageSums};
+use domain::usage::{UsageGroup, UsageSum, UsageTotals};
+use serde_json::value::RawValue;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::{add_selection, text};
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+use crate::http::response::{no_cache, usd};
+
+pub(crate) const ROUTE: Route =
+    Route::any_key(Method::Get, "/usage", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
+
+const PARAMETERS: [&str; 8] =
+    ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user"];
+/// The most groups.
+const MAX_GROUPS: usize = 2;
+
+fn describe() -> Operation {
+    let body = BodySchema::named::<UsageView>("UsageResponse", "Sums of usage and cost.");
+    let names = UsageGroup::ALL.map(UsageGroup::as_str);
+    let group = ObjectBuilder::new().schema_type(Type::String).description(Some(format!(
+        "Up to two of {}, separated by a comma. Without it: one row with the total.",
+        names.join(", ")
+    )));
+    let operation = Operation::new("getUsage", "Sum usage and cost").description(
+        "An inference key sums its own usage, a management key that of its workspaces. Days are UTC days of the charges. \
+         With `user`, usage is summed from records, of up to 31 days.",
+    );
+    add_selection(operation.parameter(operation::query("group_by", "The groups.", group)))
+        .parameter(text("since", "The first UTC day, YYYY-MM-DD. Default: 30 days before `until`."))
+        .parameter(text("until", "The day after the last one. Default: tomorrow."))
+        .parameter(text("model", "The id of the model that answered or was tried."))
+        .parameter(text("provider", "The slug of the provider."))
+        .parameter(text("user", "The end user."))
+        .answer(body, "The sums", &[400, 404])
+}
+
+async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    let request = request(query)?;
+    let groups = request.groups.clone();
+    let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
+    Ok(no_cache(UsageView::new(&sums, &groups)))
+}
+
+fn request(query: &str) -> Result<SumUsageRequest, ApiError> {
+    Ok(SumUsageRequest {
+        groups: groups(parameters::value(query, "group_by")?.as_deref().unwrap_or_default())?,
+        since: parameters::date(query, "since")?,
+        until: parameters::date(query, "until")?,
+        key: parameters::value(query, "key")?,
+        workspace_id: parameters::workspace(query)?,
+        model: parameters::value(query, "model")?,
+        provider: parameters::value(query, "provider")?,
+        user: parameters::value(query, "user")?,
+    })
+}
+
+fn groups(text: &str) -> Result<Vec<UsageGroup>, ApiError> {
+    let mut groups = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let group = UsageGroup::from_name(name).ok_or_else(|| {
+            let names = UsageGroup::ALL.map(UsageGroup::as_str).join(", ");
+            ApiError::invalid(format!("group_by must be up to {MAX_GROUPS} of {names}"))
+        })?;
+        if groups.contains(&group) {
+            return Err(ApiError::invalid(format!("group_by has {name} more than once")));
+        }
+        groups.push(group);
+    }
+    if groups.len() > MAX_GROUPS {
+        return Err(ApiError::invalid(format!("group_by has {} groups; it may have up to {MAX_GROUPS}", groups.len())));
+    }
+    Ok(groups)
+}
+
+/// Sums of usage and their total.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Usage)]
+struct UsageView {
+    data: Vec<UsageRow>,
+    /// The exact sum of the rows.
+    total: TotalsView,
+}
+
+/// The usage of one combination of the groups. Only members of the groups are present.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageRow)]
+struct UsageRow {
+    /// The UTC day of the charges, `YYYY-MM-DD`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    day: Option<String>,
+    /// The id of the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    /// The id of the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// The model of the records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// The provider of the records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    /// The end user; null for requests without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    #[expect(clippy::option_option, reason = "absent, null, a name")]
+    user: Option<Option<String>>,
+    /// The name of the key, or else of the workspace; null if it no longer exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    #[expect(clippy::option_option, reason = "absent, null, a name")]
+    name: Option<Option<String>>,
+    #[serde(flatten)]
+    totals: TotalsView,
+}
+
+/// Totals of usage.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageTotals)]
+struct TotalsView {
+    requests: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// The cost in USD.
+    #[schema(value_type = f64)]
+    cost: Box<RawValue>,
+}
+
+impl TotalsView {
+    fn new(totals: UsageTotals) -> Self {
+        let UsageTotals { requests, input_tokens, output_tokens, cost } = totals;
+        Self { requests, input_tokens, output_tokens, cost: usd(cost) }
+    }
+}
+
+impl UsageView {
+    fn new(sums: &UsageSums, groups: &[UsageGroup]) -> Self {
+        let row = |row: &UsageSum| UsageRow::new(row, groups);
+        Self { data: sums.rows.iter().map(row).collect(), total: TotalsView::new(sums.total) }
+    }
+}
+
+impl UsageRow {
+    fn new(row: &UsageSum, groups: &[UsageGroup]) -> Self {
+        let has = |group| groups.contains(&group);
+        let name = match (has(UsageGroup::Key), has(UsageGroup::Workspace)) {
+            (true, _) => Some(row.key_name.clone()),
+            (false, true) => Some(row.workspace_name.clone()),
+            (false, false) => None,
+        };
+        Self {
+            day: row.day.map(|day| day.to_string()),
+            workspace: row.workspace_id.map(|id| id.to_string()),
+            key: row.api_key.map(|id| id.to_string()),
+            model: row.model.clone(),
+            provider: row.provider.clone(),
+            user: has(UsageGroup::User).then(|| row.user.clone()),
+            name,
+            totals: TotalsView::new(row.totals),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+
+    #[test]
+    fn groups_are_up_to_two_different_ones() {
+        let parse = |text| groups(text).map_err(|error| error.text().to_owned());
+        assert_eq!(parse(""), Ok(Vec::new()));
+        assert_eq!(parse("day, key"), Ok(vec![UsageGroup::Day, UsageGroup::Key]));
+        for (text, part) in [("day,day", "more than once"), ("day,key,model", "has 3 groups"), ("x", "up to 2 of day,")] {
+            assert!(parse(text).unwrap_err().contains(part), "{text}");
+        }
+    }
+}
