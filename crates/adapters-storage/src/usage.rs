@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use domain::budget::ResetInterval;
 use domain::error::StoreError;
 use domain::ids::{DecisionId, WorkspaceId};
-use domain::usage::{UsageSum, UsageSumQuery, UsageFilter, UsageRecord, UsageRepository};
+use domain::usage::{UsageFilter, UsageRecord, UsageRepository, UsageSum, UsageSumQuery};
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 

@@ -125,7 +125,8 @@ impl LedgerMaintenance for MemoryLedgerMaintenance {
 
     async fn prune_sums(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let mut state = self.0.state();
-        let is_old = |name: &SumName| name.0.succ_opt().is_some_and(|end| end.and_time(NaiveTime::MIN).and_utc() <= before);
+        let is_old =
+            |name: &SumName| name.0.succ_opt().is_some_and(|end| end.and_time(NaiveTime::MIN).and_utc() <= before);
         let old: Vec<SumName> = state.usage_sums.keys().filter(|name| is_old(name)).cloned().collect();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let removed = old.iter().take(limit).filter(|name| state.usage_sums.remove(*name).is_some()).count();

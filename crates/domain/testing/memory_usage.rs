@@ -10,9 +10,7 @@ use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::money::Usd;
-use crate::usage::{
-    UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSum, UsageSumQuery, UsageTotals,
-};
+use crate::usage::{UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSum, UsageSumQuery, UsageTotals};
 
 /// The day, workspace, key, model and provider of a sum.
 pub(super) type SumName = (NaiveDate, WorkspaceId, ApiKeyId, String, String);

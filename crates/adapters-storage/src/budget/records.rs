@@ -177,8 +177,10 @@ async fn read_known(
     }
     let mut known = HashMap::new();
     for piece in pieces(&ids) {
-        let mut text =
-            format!("SELECT {CHARGE_COLUMNS}, outcome, {SUM_COLUMNS} FROM usage_records WHERE id IN ({})", list(piece.len()));
+        let mut text = format!(
+            "SELECT {CHARGE_COLUMNS}, outcome, {SUM_COLUMNS} FROM usage_records WHERE id IN ({})",
+            list(piece.len())
+        );
         // PostgreSQL does not look into the months outside of this range.
         let range = [piece.iter().min(), piece.iter().max()].into_iter().flatten().filter(|_| is_postgres);
         let values = piece.iter().chain(range).map(|id| id.as_slice().into()).collect();

@@ -46,10 +46,16 @@ impl<'a> SumChanges<'a> {
 
     /// Removes a record that the fold replaces. `row` has its workspace, key, cost and time of charge in the given
     /// columns, and [`SUM_COLUMNS`] from `first` on.
-    pub(super) fn remove(&mut self, row: &QueryResult, [workspace, key, cost, charged]: [usize; 4], first: usize) -> Result<(), StoreError> {
+    pub(super) fn remove(
+        &mut self,
+        row: &QueryResult,
+        [workspace, key, cost, charged]: [usize; 4],
+        first: usize,
+    ) -> Result<(), StoreError> {
         let charged_at: i64 = column(row, charged)?;
         let (model, provider): (String, String) = (column(row, first)?, column(row, first + 1)?);
-        let (input, output, pico): (i64, i64, i64) = (column(row, first + 2)?, column(row, first + 3)?, column(row, cost)?);
+        let (input, output, pico): (i64, i64, i64) =
+            (column(row, first + 2)?, column(row, first + 3)?, column(row, cost)?);
         let day = charged_at - charged_at.rem_euclid(DAY_MILLIS);
         let name = (day, column(row, workspace)?, column(row, key)?, Cow::Owned(model), Cow::Owned(provider));
         self.change(name, [-1, -input, -output, -pico]);
@@ -125,7 +131,8 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
     let (mut compared, mut discrepancies) = (0, Vec::new());
     let range = "SELECT MIN(charged_at), MAX(charged_at) FROM usage_records";
     let found = read(database.report_readers()?, range, Vec::new()).await?;
-    let bounds = found.first().map(|row| Ok::<_, StoreError>((column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?)));
+    let bounds =
+        found.first().map(|row| Ok::<_, StoreError>((column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?)));
     let Some((Some(first), Some(last))) = bounds.transpose()? else { return Ok((0, discrepancies)) };
     let complete_days = TimeDelta::days(i64::try_from(RetentionPolicy::MIN_USAGE_DAYS).unwrap_or(0) - 1);
     let complete_since = millis(database.now() - complete_days);
@@ -144,7 +151,9 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
             }
         }
         if day >= complete_since {
-            for (name, (requests, pico)) in sums.iter().filter(|(name, sum)| !expected.contains_key(*name) && sum.0 != 0) {
+            for (name, (requests, pico)) in
+                sums.iter().filter(|(name, sum)| !expected.contains_key(*name) && sum.0 != 0)
+            {
                 discrepancies.push(discrepancy(day, name, 0, *requests, [0, *pico]));
             }
         }
@@ -164,7 +173,8 @@ async fn read_day(connection: &impl ConnectionTrait, text: &str, day: i64) -> Re
     let rows = read(connection, text, vec![day.into(), (day + DAY_MILLIS).into()]).await?;
     let mut sums = DaySums::new();
     for row in &rows {
-        let name = [hex(&column::<Vec<u8>>(row, 0)?), hex(&column::<Vec<u8>>(row, 1)?), column(row, 2)?, column(row, 3)?];
+        let name =
+            [hex(&column::<Vec<u8>>(row, 0)?), hex(&column::<Vec<u8>>(row, 1)?), column(row, 2)?, column(row, 3)?];
         let pico = i128::from(column::<i64>(row, 5)?) * 1_000_000 + i128::from(column::<i64>(row, 6)?);
         sums.insert(name, (column(row, 4)?, pico));
     }

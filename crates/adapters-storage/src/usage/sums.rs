@@ -41,8 +41,11 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
         UsageGroup::User => "\"user\"",
     };
     let groups: Vec<&str> = query.groups.iter().map(group).collect();
-    let (table, time, requests) =
-        if needs_records { ("usage_records", "charged_at", "COUNT(*)") } else { ("usage_sums", "day", "SUM(requests)") };
+    let (table, time, requests) = if needs_records {
+        ("usage_records", "charged_at", "COUNT(*)")
+    } else {
+        ("usage_sums", "day", "SUM(requests)")
+    };
     let sums = format!(
         "CAST({requests} AS bigint), CAST(SUM(input_tokens) AS bigint), CAST(SUM(output_tokens) AS bigint), \
          CAST(SUM(cost_pico / {MILLION}) AS bigint), CAST(SUM(cost_pico % {MILLION}) AS bigint)"
@@ -52,7 +55,10 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
     let mut values = vec![start(query.since), start(query.until)];
     if let Some(workspaces) = &query.workspaces {
         // No workspace is no row, which an empty list cannot express.
-        conditions += &format!(" AND workspace_id IN ({})", if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) });
+        conditions += &format!(
+            " AND workspace_id IN ({})",
+            if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) }
+        );
         values.extend(workspaces.iter().map(|id| Value::from(ids::workspace_column(*id))));
     }
     let texts = [("model", &query.model), ("provider", &query.provider), ("\"user\"", &query.user)];
@@ -69,7 +75,8 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
     let columns: String = groups.iter().map(|group| format!("{group}, ")).collect();
     let by = if groups.is_empty() { String::new() } else { format!(" GROUP BY {}", groups.join(", ")) };
     let order = if groups.is_empty() { String::new() } else { format!(" ORDER BY {}", groups.join(", ")) };
-    let text = format!("SELECT {columns}{sums} FROM {table} WHERE {conditions}{by} HAVING {requests} <> 0{order} LIMIT ?");
+    let text =
+        format!("SELECT {columns}{sums} FROM {table} WHERE {conditions}{by} HAVING {requests} <> 0{order} LIMIT ?");
     values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     (text, values)
 }
@@ -100,9 +107,8 @@ fn to_sum(row: &QueryResult, groups: &[UsageGroup]) -> Result<UsageSum, StoreErr
         column::<i64>(row, place).and_then(|count| u64::try_from(count).map_err(|_| corrupt("usage_sums", TABLE)))
     };
     let pico = i128::from(column::<i64>(row, first + 3)?) * MILLION + i128::from(column::<i64>(row, first + 4)?);
-    let cost = i64::try_from(pico).map_err(|_| {
-        StoreError::Corrupt("a sum of usage exceeds the range of amounts".to_owned())
-    })?;
+    let cost = i64::try_from(pico)
+        .map_err(|_| StoreError::Corrupt("a sum of usage exceeds the range of amounts".to_owned()))?;
     sum.totals = UsageTotals {
         requests: count(first)?,
         input_tokens: count(first + 1)?,
@@ -122,7 +128,8 @@ async fn add_names(connection: &impl ConnectionTrait, rows: &mut [UsageSum]) -> 
         let text = format!("SELECT id, name FROM api_keys WHERE id IN ({})", list(piece.len()));
         let values = piece.iter().map(|id| key_column(*id).into()).collect();
         for row in read(connection, &text, values).await? {
-            key_names.insert(key_id(&column::<Vec<u8>>(&row, 0)?, "api_keys.id", "api_keys")?, column::<String>(&row, 1)?);
+            key_names
+                .insert(key_id(&column::<Vec<u8>>(&row, 0)?, "api_keys.id", "api_keys")?, column::<String>(&row, 1)?);
         }
     }
     let mut workspaces: Vec<_> = rows.iter().filter_map(|row| row.workspace_id).collect();

@@ -18,7 +18,8 @@ use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets}
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
-    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage, SumUsagePorts,
+    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage,
+    SumUsagePorts,
 };
 use domain::error::StoreError;
 use domain::file::{

@@ -14,12 +14,17 @@ use crate::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredRes
 use crate::system::{Clock, Timer};
 use crate::testing::contract::usage_record;
 use crate::testing::{EventCount, FixedClock, ManualTimer, MemoryAuditLog, MemoryStore, SequentialIds, join_all};
-use crate::usage::{UsageRepository as _, UsageSumQuery, OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, hour_of};
+use crate::usage::{
+    OutboxMessage, Rejection, RejectionCount, RejectionReason, RejectionStatus, UsageRepository as _, UsageSumQuery,
+    hour_of,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
-const AUDIT: RetentionPolicy = RetentionPolicy { usage_records: None, usage_sums: None, audit_entries: Some(DAY), dead_letters: None };
-const USAGE: RetentionPolicy = RetentionPolicy { usage_records: Some(DAY), usage_sums: None, audit_entries: None, dead_letters: None };
+const AUDIT: RetentionPolicy =
+    RetentionPolicy { usage_records: None, usage_sums: None, audit_entries: Some(DAY), dead_letters: None };
+const USAGE: RetentionPolicy =
+    RetentionPolicy { usage_records: Some(DAY), usage_sums: None, audit_entries: None, dead_letters: None };
 
 /// A store with entries that are two days old, its clock, and the timer of the pauses.
 struct Fixture {
@@ -239,7 +244,8 @@ async fn execute_removes_sums_of_days_that_ended_before_their_retention() {
         let query = UsageSumQuery::of_days(day, day.succ_opt().unwrap());
         fixture.store.usage().sum(&query, 9).await.unwrap().len()
     };
-    let end = (day.succ_opt().unwrap().and_time(chrono::NaiveTime::MIN).and_utc() - fixture.clock.now()).to_std().unwrap();
+    let end =
+        (day.succ_opt().unwrap().and_time(chrono::NaiveTime::MIN).and_utc() - fixture.clock.now()).to_std().unwrap();
     let policy = RetentionPolicy { usage_sums: Some(DAY), ..RetentionPolicy::default() };
     assert!(!policy.is_none());
     fixture.clock.advance(end + DAY - Duration::from_millis(1));

@@ -14,8 +14,8 @@ use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageOutcome, UsageRecord, UsageShare, UsageGroup, UsageSum, UsageSumQuery, UsageTotals,
-    UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageGroup, UsageOutcome, UsageRecord,
+    UsageShare, UsageSource, UsageSum, UsageSumQuery, UsageTotals,
 };
 
 suite! {
@@ -309,7 +309,9 @@ async fn sums_follow_charges_and_late_charges(stores: &Stores) {
         ..record(number, workspace)
     };
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, provider: "x".to_owned(), ..of(4, 2, 1, "x") };
-    for charge in [of(1, 1, 0, "alpha"), of(2, 1, 0, "alpha"), of(3, 1, 1, "beta"), abandoned.clone(), of(5, 2, 3, "beta")] {
+    for charge in
+        [of(1, 1, 0, "alpha"), of(2, 1, 0, "alpha"), of(3, 1, 1, "beta"), abandoned.clone(), of(5, 2, 3, "beta")]
+    {
         settle(stores, charge).await.unwrap();
     }
     let total = async || sums(stores, days(0, 9)).await;
@@ -334,9 +336,15 @@ async fn sums_follow_charges_and_late_charges(stores: &Stores) {
     assert_eq!(costs(found), [1_110, 110_000]);
     assert_eq!(costs(sums(stores, by(&[UsageGroup::Model])).await), [111_110]);
     assert_eq!(costs(sums(stores, UsageSumQuery { provider: Some("alpha".to_owned()), ..days(0, 9) }).await), [10_110]);
-    assert_eq!(costs(sums(stores, UsageSumQuery { workspaces: Some(vec![workspace_id(2)]), ..days(0, 9) }).await), [110_000]);
+    assert_eq!(
+        costs(sums(stores, UsageSumQuery { workspaces: Some(vec![workspace_id(2)]), ..days(0, 9) }).await),
+        [110_000]
+    );
     assert_eq!(sums(stores, UsageSumQuery { workspaces: Some(Vec::new()), ..days(0, 9) }).await, []);
-    assert_eq!(costs(sums(stores, UsageSumQuery { api_key: Some(ids[0].1), ..days(0, 9) }).await).iter().sum::<i64>() % 10, 0);
+    assert_eq!(
+        costs(sums(stores, UsageSumQuery { api_key: Some(ids[0].1), ..days(0, 9) }).await).iter().sum::<i64>() % 10,
+        0
+    );
     assert_eq!(costs(sums(stores, days(1, 3)).await), [11_000], "the last day is excluded");
     assert_eq!(stores.usage.sum(&by(&[UsageGroup::Day]), 2).await.unwrap().len(), 2);
     // End users are summed from records.
@@ -353,7 +361,8 @@ async fn sums_outlive_records_until_their_own_retention(stores: &Stores) {
     let day = old.charged_at.date_naive();
     settle(stores, old).await.unwrap();
     settle(stores, record(2, 1)).await.unwrap();
-    let query = || UsageSumQuery { groups: vec![UsageGroup::Day], ..UsageSumQuery::of_days(day, day + Days::new(5_000)) };
+    let query =
+        || UsageSumQuery { groups: vec![UsageGroup::Day], ..UsageSumQuery::of_days(day, day + Days::new(5_000)) };
     let requests = async || sums(stores, query()).await.iter().map(|row| row.totals.requests).collect::<Vec<_>>();
     let removed = stores.maintenance.prune(Duration::from_hours(24 * 3_000), 10).await.unwrap().removed;
     assert_eq!((removed, requests().await), (1, vec![1, 1]));

@@ -102,7 +102,8 @@ pub fn retention(section: &Section<RawRetention>) -> Result<RetentionPolicy, Con
     let usage_days = section.usage_days.map(Within::get);
     let sums_days = section.usage_sums_days.map(Within::get);
     if let Some((sums, records)) = sums_days.zip(usage_days).filter(|(sums, records)| sums < records) {
-        let fault = format!("is {sums} and must be at least retention.usage_days, {records}: sums outlive their records");
+        let fault =
+            format!("is {sums} and must be at least retention.usage_days, {records}: sums outlive their records");
         return Err(section.fault("usage_sums_days", fault));
     }
     let default_days = RetentionPolicy::DEFAULT_SUMS_DAYS.max(usage_days.unwrap_or(0));

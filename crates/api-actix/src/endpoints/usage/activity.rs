@@ -11,13 +11,8 @@ use crate::endpoints::prelude::*;
 use crate::http::operation;
 use crate::http::response::{no_cache, usd};
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/activity",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::USAGE,
-    describe,
-);
+pub(crate) const ROUTE: Route =
+    Route::any_key(Method::Get, "/activity", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
 
 const PARAMETERS: [&str; 4] = ["date", "api_key_hash", "group_by", "workspace_id"];
 /// A parameter of published clients: a member of an organisation, which does not exist here.

@@ -13,8 +13,7 @@ use crate::http::response::{no_cache, usd};
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/usage", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
 
-const PARAMETERS: [&str; 8] =
-    ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user"];
+const PARAMETERS: [&str; 8] = ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user"];
 /// The most groups.
 const MAX_GROUPS: usize = 2;
 
@@ -181,7 +180,8 @@ mod tests {
         let parse = |text| groups(text).map_err(|error| error.text().to_owned());
         assert_eq!(parse(""), Ok(Vec::new()));
         assert_eq!(parse("day, key"), Ok(vec![UsageGroup::Day, UsageGroup::Key]));
-        for (text, part) in [("day,day", "more than once"), ("day,key,model", "has 3 groups"), ("x", "up to 2 of day,")] {
+        for (text, part) in [("day,day", "more than once"), ("day,key,model", "has 3 groups"), ("x", "up to 2 of day,")]
+        {
             assert!(parse(text).unwrap_err().contains(part), "{text}");
         }
     }

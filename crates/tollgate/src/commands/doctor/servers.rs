@@ -191,8 +191,9 @@ impl Report {
     /// Returns the text for a terminal.
     fn text(&self) -> String {
         let Self { records, counters, allowances, sums, .. } = self;
-        let looked_at =
-            format!("{records} records, {counters} counters, {allowances} allowances of processes, {sums} sums of usage");
+        let looked_at = format!(
+            "{records} records, {counters} counters, {allowances} allowances of processes, {sums} sums of usage"
+        );
         if self.ok {
             return format!("ledger consistent: {looked_at}\n");
         }
