@@ -37,7 +37,7 @@ impl State {
             sum.cost = Usd::from_pico(sum.cost.pico() - replaced.cost.pico());
         }
         let sum = self.usage_sums.entry(sum_name(&record)).or_default();
-        *sum = sum.add(totals(&record))?;
+        *sum = sum.checked_add(totals(&record))?;
         self.usage.push(record);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl UsageRepository for MemoryUsage {
             let key = row.api_key.and_then(|id| state.keys.get(&id));
             row.key_name = key.map(|stored| stored.key.name.as_str().to_owned());
             let sum = rows.entry(name).or_insert(row);
-            sum.totals = sum.totals.add(totals)?;
+            sum.totals = sum.totals.checked_add(totals)?;
         }
         Ok(rows.into_values().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
     }

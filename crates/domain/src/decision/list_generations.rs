@@ -61,7 +61,7 @@ impl ListGenerations {
             None => None,
         };
         let (api_key, workspaces) = reader.narrow(key, workspace_id)?;
-        Ok(UsageFilter { api_key, workspaces, ..filter })
+        Ok(UsageFilter { workspaces, api_key, ..filter })
     }
 
     /// Returns a page of the records of a filter from [`Self::narrow`], newest first by their charge. Pages neither
@@ -77,7 +77,7 @@ impl ListGenerations {
         limit: usize,
     ) -> Result<GenerationPage, ReadUsageError> {
         // The debug form has every member, so that no member can be missing from the digest.
-        let (key, members) = (caller.id().to_string(), format!("{filter:?}"));
+        let (key, members) = (format!("{:?}", caller.id()), format!("{filter:?}"));
         let scope = CursorScope::new("generations", [key.as_str(), members.as_str()]);
         let mut filter = filter;
         match cursor {

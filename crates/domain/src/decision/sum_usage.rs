@@ -92,7 +92,7 @@ impl SumUsage {
         if rows.len() > MAX_SUM_ROWS {
             return Err(ReadUsageError::TooManyRows { max: MAX_SUM_ROWS });
         }
-        let total = rows.iter().try_fold(UsageTotals::default(), |total, row| total.add(row.totals))?;
+        let total = rows.iter().try_fold(UsageTotals::default(), |total, row| total.checked_add(row.totals))?;
         Ok(UsageSums { rows, total })
     }
 

@@ -80,6 +80,7 @@ impl From<&Principal> for UsageReader {
     fn from(caller: &Principal) -> Self {
         match caller {
             Principal::Inference(key) => Self::Key { api_key: key.id(), workspace_id: key.workspace_id() },
+            Principal::Operator(_) => Self::Workspaces(None),
             Principal::Management(key) => Self::Workspaces(key.scope().workspaces().map(<[WorkspaceId]>::to_vec)),
         }
     }
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
     use crate::testing::SequentialIds;
 
-    fn workspace(number: u128) -> WorkspaceId {
+    fn workspace(number: u64) -> WorkspaceId {
         WorkspaceId::from_uuid(SequentialIds::uuid(number))
     }
 

@@ -170,8 +170,8 @@ mod tests {
     async fn cursor_of_another_list_is_rejected() {
         let cursor = list(3, 2).await.cursor().unwrap();
         assert_eq!(ReadDocuments::parse_cursor(workspace(2), &cursor), Err(InvalidCursor));
-        let other = URL_SAFE_NO_PAD.encode(format!("audit/{}/{}", workspace(1), document(1).id));
-        let no_id = URL_SAFE_NO_PAD.encode(format!("files/{}/x", workspace(1)));
+        let other = CursorScope::new("audit", [workspace(1).to_string().as_str()]).encode(document(1).id.as_str());
+        let no_id = cursor_scope(workspace(1)).encode("x");
         for text in ["", "x", "tgfile_1", "!", &cursor[1..], &"A".repeat(100_000), "_____w", &other, &no_id] {
             assert_eq!(ReadDocuments::parse_cursor(workspace(1), text), Err(InvalidCursor), "{text:.80}");
         }

@@ -85,7 +85,7 @@ impl UsageTotals {
     ///
     /// # Errors
     /// The cost exceeds the range of amounts.
-    pub fn add(self, other: Self) -> Result<Self, StoreError> {
+    pub fn checked_add(self, other: Self) -> Result<Self, StoreError> {
         let cost = self.cost.checked_add(other.cost);
         Ok(Self {
             requests: self.requests.saturating_add(other.requests),

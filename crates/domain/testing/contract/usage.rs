@@ -262,7 +262,7 @@ async fn list_filters_by_model_user_session_and_several_workspaces(stores: &Stor
         let user = text(if number < 3 { "u" } else { "v" });
         let session_id = (number == 4).then(|| "s".to_owned());
         let model = model(if number == 1 { "acme/one" } else { "acme/two" });
-        settle(stores, UsageRecord { user, session_id, model, ..record(number, workspace) }).await.unwrap();
+        settle(stores, UsageRecord { model, session_id, user, ..record(number, workspace) }).await.unwrap();
     }
     let list = async |filter: UsageFilter, limit| {
         let listed = stores.usage.list(&filter, limit).await.unwrap();
@@ -349,8 +349,9 @@ async fn sums_follow_charges_and_late_charges(stores: &Stores) {
     assert_eq!(stores.usage.sum(&by(&[UsageGroup::Day]), 2).await.unwrap().len(), 2);
     // End users are summed from records.
     let users = sums(stores, by(&[UsageGroup::User, UsageGroup::Day])).await;
-    let named: Vec<_> = users.iter().filter(|row| row.user.is_some()).map(|row| row.totals.cost.pico()).collect();
-    assert_eq!((users.len(), named), (4, vec![110]));
+    let costs_of_users: Vec<_> =
+        users.iter().filter(|row| row.user.is_some()).map(|row| row.totals.cost.pico()).collect();
+    assert_eq!((users.len(), costs_of_users), (4, vec![110]));
     assert_eq!(costs(sums(stores, UsageSumQuery { user: Some("u".to_owned()), ..days(0, 9) }).await), [110]);
     assert_eq!(sums(stores, UsageSumQuery { user: Some("v".to_owned()), ..days(0, 9) }).await, []);
 }

@@ -20,7 +20,7 @@ pub struct Order {
 pub const DOMAIN: Order = Order {
     folder: "crates/domain/src",
     lines: &[
-        &["edit", "error", "ids", "json", "money", "secret", "system"],
+        &["cursor", "edit", "error", "ids", "json", "money", "secret", "system"],
         &["audit", "change_feed"],
         &["authority"],
         &["model", "question"],

@@ -28,12 +28,13 @@ fn management(number: u64) -> Principal {
 }
 
 fn settle(store: &MemoryStore, number: u64) {
-    let charge = UsageCharge { record: usage_record(number, 7), messages: Vec::new() };
+    let charge = UsageCharge { record: usage_record(number.into(), 7), messages: Vec::new() };
     store.ledger().settle(&charge).now_or_never().expect("the fake never waits").unwrap();
 }
 
 fn page(list: &ListGenerations, cursor: Option<&str>, limit: usize) -> GenerationPage {
-    let page = list.page(&management(1), UsageFilter::default(), cursor, limit);
+    let caller = management(1);
+    let page = list.page(&caller, UsageFilter::default(), cursor, limit);
     page.now_or_never().expect("the fake never waits").unwrap()
 }
 

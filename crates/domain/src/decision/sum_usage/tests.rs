@@ -23,7 +23,7 @@ fn summing(store: &MemoryStore, usage: Arc<dyn UsageRepository>) -> SumUsage {
 
 fn record(number: u64, day: u64) -> UsageRecord {
     let charged_at = FixedClock::default().now() + chrono::TimeDelta::days(i64::try_from(day).unwrap());
-    UsageRecord { charged_at, cost: Usd::from_pico(i64::try_from(number).unwrap()), ..usage_record(number, 7) }
+    UsageRecord { charged_at, cost: Usd::from_pico(i64::try_from(number).unwrap()), ..usage_record(number.into(), 7) }
 }
 
 async fn settle(store: &MemoryStore, record: UsageRecord) {
@@ -36,7 +36,7 @@ async fn execute_sums_last_30_days_with_today_by_default() {
     let today = FixedClock::default().now().date_naive();
     for (number, day) in [(1, 0), (2, 0), (3, 29), (4, 30)] {
         let mut record = record(number, 0);
-        record.charged_at -= Days::new(day);
+        record.charged_at = record.charged_at - Days::new(day);
         settle(&store, record).await;
     }
     let sums = summing(&store, store.usage());
