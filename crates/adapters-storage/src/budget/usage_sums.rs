@@ -129,15 +129,22 @@ type DaySums = BTreeMap<[String; 4], (i64, i128)>;
 /// shortest retention both are equal; older records may have been removed, so that there the sums may be higher.
 pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>), StoreError> {
     let (mut compared, mut discrepancies) = (0, Vec::new());
-    let range = "SELECT MIN(charged_at), MAX(charged_at) FROM usage_records";
+    let range = "SELECT MIN(charged_at), MAX(charged_at), (SELECT MIN(day) FROM usage_sums) FROM usage_records";
     let found = read(database.report_readers()?, range, Vec::new()).await?;
-    let bounds =
-        found.first().map(|row| Ok::<_, StoreError>((column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?)));
-    let Some((Some(first), Some(last))) = bounds.transpose()? else { return Ok((0, discrepancies)) };
+    let Some(row) = found.first() else { return Ok((0, discrepancies)) };
+    let (Some(first), Some(last)) = (column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?) else {
+        return Ok((0, discrepancies));
+    };
     let complete_days = TimeDelta::days(i64::try_from(RetentionPolicy::MIN_USAGE_DAYS).unwrap_or(0) - 1);
     let complete_since = millis(database.now() - complete_days);
+    // Retention may have removed the sums of earlier days, and some of this one.
+    let oldest = column::<Option<i64>>(row, 2)?.unwrap_or(i64::MAX);
     let mut day = first - first.rem_euclid(DAY_MILLIS);
     while day <= last {
+        if day <= oldest && day < complete_since {
+            day += DAY_MILLIS;
+            continue;
+        }
         let snapshot = database.report_snapshot().await?;
         let expected = read_day(&snapshot, RECORDS_OF_DAY, day).await?;
         let sums = read_day(&snapshot, SUMS_OF_DAY, day).await?;

@@ -50,31 +50,33 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
         "CAST({requests} AS bigint), CAST(SUM(input_tokens) AS bigint), CAST(SUM(output_tokens) AS bigint), \
          CAST(SUM(cost_pico / {MILLION}) AS bigint), CAST(SUM(cost_pico % {MILLION}) AS bigint)"
     );
-    let mut conditions = format!("{time} >= ? AND {time} < ?");
+    let mut conditions = vec![format!("{time} >= ? AND {time} < ?")];
     let start = |day: NaiveDate| Value::from(millis(day.and_time(NaiveTime::MIN).and_utc()));
     let mut values = vec![start(query.since), start(query.until)];
     if let Some(workspaces) = &query.workspaces {
-        // No workspace is no row, which an empty list cannot express.
-        conditions += &format!(
-            " AND workspace_id IN ({})",
-            if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) }
-        );
+        // An empty list would be a syntax error; null is in no list.
+        let ids = if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) };
+        conditions.push(format!("workspace_id IN ({ids})"));
         values.extend(workspaces.iter().map(|id| Value::from(ids::workspace_column(*id))));
     }
     let texts = [("model", &query.model), ("provider", &query.provider), ("\"user\"", &query.user)];
     if let Some(key) = query.api_key {
-        conditions += " AND api_key = ?";
+        conditions.push("api_key = ?".to_owned());
         values.push(key_column(key).into());
     }
     for (name, text) in texts {
         if let Some(text) = text {
-            conditions += &format!(" AND {name} = ?");
+            conditions.push(format!("{name} = ?"));
             values.push(text.as_str().into());
         }
     }
-    let columns: String = groups.iter().map(|group| format!("{group}, ")).collect();
-    let by = if groups.is_empty() { String::new() } else { format!(" GROUP BY {}", groups.join(", ")) };
-    let order = if groups.is_empty() { String::new() } else { format!(" ORDER BY {}", groups.join(", ")) };
+    let names = groups.join(", ");
+    let (columns, by, order) = if groups.is_empty() {
+        Default::default()
+    } else {
+        (format!("{names}, "), format!(" GROUP BY {names}"), format!(" ORDER BY {names}"))
+    };
+    let conditions = conditions.join(" AND ");
     let text =
         format!("SELECT {columns}{sums} FROM {table} WHERE {conditions}{by} HAVING {requests} <> 0{order} LIMIT ?");
     values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
