@@ -129,8 +129,9 @@ type DaySums = BTreeMap<[String; 4], (i64, i128)>;
 /// shortest retention both are equal; older records may have been removed, so that there the sums may be higher.
 pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>), StoreError> {
     let (mut compared, mut discrepancies) = (0, Vec::new());
-    let range = "SELECT MIN(charged_at), MAX(charged_at), (SELECT MIN(day) FROM usage_sums) FROM usage_records";
-    let found = read(database.report_readers()?, range, Vec::new()).await?;
+    let range = "SELECT MIN(charged_at), MAX(charged_at), (SELECT MIN(day) FROM usage_sums) FROM usage_records \
+                 WHERE charged_at < ?";
+    let found = read(database.report_readers()?, range, vec![MAX_TIME.into()]).await?;
     let Some(row) = found.first() else { return Ok((0, discrepancies)) };
     let (Some(first), Some(last)) = (column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?) else {
         return Ok((0, discrepancies));
@@ -170,6 +171,8 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
     Ok((compared, discrepancies))
 }
 
+/// Later times, and those of a wrong type, which SQLite sorts behind numbers, cannot be read.
+const MAX_TIME: i64 = 253_402_300_800_000;
 const RECORDS_OF_DAY: &str = "SELECT workspace_id, api_key, model, provider, COUNT(*), \
      CAST(SUM(cost_pico / 1000000) AS bigint), CAST(SUM(cost_pico % 1000000) AS bigint) FROM usage_records \
      WHERE charged_at >= ? AND charged_at < ? GROUP BY workspace_id, api_key, model, provider";
@@ -180,8 +183,10 @@ async fn read_day(connection: &impl ConnectionTrait, text: &str, day: i64) -> Re
     let rows = read(connection, text, vec![day.into(), (day + DAY_MILLIS).into()]).await?;
     let mut sums = DaySums::new();
     for row in &rows {
-        let name =
-            [hex(&column::<Vec<u8>>(row, 0)?), hex(&column::<Vec<u8>>(row, 1)?), column(row, 2)?, column(row, 3)?];
+        // Records that cannot be read are reported one by one.
+        let id = |place| column::<Vec<u8>>(row, place).map(|id| hex(&id));
+        let (Ok(workspace), Ok(key)) = (id(0), id(1)) else { continue };
+        let name = [workspace, key, column(row, 2)?, column(row, 3)?];
         let pico = i128::from(column::<i64>(row, 5)?) * 1_000_000 + i128::from(column::<i64>(row, 6)?);
         sums.insert(name, (column(row, 4)?, pico));
     }
