@@ -113,10 +113,14 @@ async fn audit_reports_discrepancies() {
     records.budget.register(process).await.unwrap();
     records.budget.draw(&draw(process, 1, 50)).await.unwrap();
     let sound = records.reports.audit().await.unwrap();
-    assert_eq!((sound.records, sound.counters, sound.allowances), (3, 8, 1));
+    assert_eq!((sound.records, sound.counters, sound.allowances, sound.sums), (3, 8, 1, 1));
     assert_eq!(sound.discrepancies, []);
     let (workspace, key) = (workspace_id(1), key_id(1));
     let counters = "UPDATE spend_counters SET";
+    let record = charged(1, 100);
+    let [workspace_hex, key_hex] = [workspace.to_string(), key.to_string()].map(|id| id.replace('-', ""));
+    let sum =
+        format!("usage sum 2026-09-21 workspace {workspace_hex} key {key_hex} {} {}", record.model, record.provider);
     let insert = "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, allotted_pico) \
                   VALUES";
     for (damage, repair, expected) in [
@@ -149,6 +153,16 @@ async fn audit_reports_discrepancies() {
             format!("INSERT INTO adjustments VALUES ('p', 'workspace', '{workspace}', 'total', 0, 4)"),
             "DELETE FROM adjustments".to_owned(),
             vec![format!("workspace {workspace} total: spent: 0.0000000003 for 0.000000000304")],
+        ),
+        (
+            "UPDATE usage_sums SET cost_pico = cost_pico - 1".to_owned(),
+            "UPDATE usage_sums SET cost_pico = cost_pico + 1".to_owned(),
+            vec![format!("{sum}: 3 requests in records, 3 in the sum: 0.000000000299 for 0.0000000003")],
+        ),
+        (
+            "UPDATE usage_sums SET requests = 2".to_owned(),
+            "UPDATE usage_sums SET requests = 3".to_owned(),
+            vec![format!("{sum}: 3 requests in records, 2 in the sum: 0.0000000003 for 0.0000000003")],
         ),
         (
             format!("UPDATE usage_records SET attempts = '[' WHERE id = {}", id_column(1)),
