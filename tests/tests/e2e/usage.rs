@@ -271,3 +271,47 @@ async fn record_is_readable_in_its_own_workspace_only() -> Result<()> {
     ensure!(refused.body.len() == unknown.body.len(), "it is distinguishable from a missing one");
     Ok(())
 }
+
+#[tokio::test]
+async fn usage_is_summed_over_http() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::status(500)).await?;
+    let gateway = TestGateway::with_providers(&alpha, &beta, 5_000).await?;
+    let instance = &gateway.instance;
+    let other = instance.key(&["--name", "other bot"]).await?;
+    for key in [&gateway.inference, &gateway.inference, &other] {
+        gateway.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+    }
+    let get = async |secret: &str, path: &str| {
+        let reply = gateway.server.send(&Call::get(format!("/api/v1{path}")).key(secret)).await?;
+        let text = reply.text();
+        ensure!(reply.status == 200, "{path}: {text}");
+        Ok((serde_json::from_str::<Value>(&text)?, text))
+    };
+    // 429 input tokens at 0.042 USD per million: 0.000018018 USD for each answer.
+    let (sums, text) = get(&gateway.management.secret, "/usage?group_by=key,day").await?;
+    let data = rows(&sums)?;
+    ensure!(data.len() == 2 && text.contains("\"cost\":0.000036036"), "{text}");
+    ensure!(
+        text.ends_with("\"total\":{\"requests\":3,\"input_tokens\":1287,\"output_tokens\":0,\"cost\":0.000054054}}"),
+        "{text}"
+    );
+    let row = data.iter().find(|row| row["key"] == other.id.as_str()).context("no row of the key")?;
+    ensure!(row["name"] == "other bot" && row["requests"] == 1 && row["day"].is_string(), "{row}");
+    let (own, text) = get(&other.secret, "/usage").await?;
+    ensure!(own["total"]["requests"] == 1 && rows(&own)?.len() == 1, "{text}");
+    let (activity, text) = get(&other.secret, "/activity").await?;
+    ensure!(rows(&activity)?.len() == 1 && activity["data"][0]["date"] == row["day"], "today counts: {text}");
+    ensure!(activity["data"][0]["model"] == "acme/alone" && activity["data"][0]["provider_name"] == "alpha", "{text}");
+    let (list, text) = get(&other.secret, "/generations").await?;
+    ensure!(rows(&list)?.len() == 1 && list["next_cursor"].is_null(), "{text}");
+    ensure!(get(&other.secret, "/usage/rejections").await?.0["total"]["requests"] == 0);
+
+    // Sums outlive their key.
+    ensure!(instance.run(&["key", "delete", &other.hash]).await?.status.success());
+    let (sums, text) = get(&gateway.management.secret, &format!("/usage?group_by=key&key={}", other.id)).await?;
+    ensure!(sums["total"]["requests"] == 1, "{text}");
+    let audit = instance.json(&["doctor", "--audit"]).await?;
+    ensure!(audit.to_string().contains("\"sums\":2"), "{audit}");
+    Ok(())
+}

@@ -62,7 +62,7 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
         wiring::handle_file_size_signal().context("cannot install the SIGXFSZ handler")?;
-        dispatch(context, command).await
+        Box::pin(dispatch(context, command)).await
     });
     // A hanging file operation must not delay the exit.
     runtime.shutdown_timeout(BLOCKING_END);
