@@ -270,6 +270,19 @@ CREATE TABLE "usage_records" (
 CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
 CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "charged_at");
 CREATE INDEX "usage_records_workspace_id" ON "usage_records" ("workspace_id", "charged_at");
+CREATE TABLE "usage_sums" (
+  "day" integer NOT NULL,
+  "workspace_id" blob NOT NULL,
+  "api_key" blob NOT NULL,
+  "model" text NOT NULL,
+  "provider" text NOT NULL,
+  "requests" integer NOT NULL,
+  "input_tokens" integer NOT NULL,
+  "output_tokens" integer NOT NULL,
+  "cost_pico" integer NOT NULL,
+  PRIMARY KEY ("day", "workspace_id", "api_key", "model", "provider") );
+CREATE INDEX "usage_sums_key" ON "usage_sums" ("api_key", "day");
+CREATE INDEX "usage_sums_workspace_id" ON "usage_sums" ("workspace_id", "day");
 CREATE TABLE "workspaces" (
   "id" text NOT NULL PRIMARY KEY,
   "name" text NOT NULL,

@@ -129,21 +129,17 @@ type DaySums = BTreeMap<[String; 4], (i64, i128)>;
 /// shortest retention both are equal; older records may have been removed, so that there the sums may be higher.
 pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>), StoreError> {
     let (mut compared, mut discrepancies) = (0, Vec::new());
-    let range = "SELECT MIN(charged_at), MAX(charged_at), (SELECT MIN(day) FROM usage_sums) FROM usage_records \
-                 WHERE charged_at < ?";
-    let found = read(database.report_readers()?, range, vec![MAX_TIME.into()]).await?;
-    let Some(row) = found.first() else { return Ok((0, discrepancies)) };
-    let (Some(first), Some(last)) = (column::<Option<i64>>(row, 0)?, column::<Option<i64>>(row, 1)?) else {
-        return Ok((0, discrepancies));
-    };
+    let days = "SELECT DISTINCT charged_at - charged_at % 86400000 AS day FROM usage_records \
+                WHERE charged_at >= 0 AND charged_at < ? ORDER BY day";
+    let days = read(database.report_readers()?, days, vec![MAX_TIME.into()]).await?;
+    let oldest = read(database.report_readers()?, "SELECT MIN(day) FROM usage_sums", Vec::new()).await?;
     let complete_days = TimeDelta::days(i64::try_from(RetentionPolicy::MIN_USAGE_DAYS).unwrap_or(0) - 1);
     let complete_since = millis(database.now() - complete_days);
     // Retention may have removed the sums of earlier days, and some of this one.
-    let oldest = column::<Option<i64>>(row, 2)?.unwrap_or(i64::MAX);
-    let mut day = first - first.rem_euclid(DAY_MILLIS);
-    while day <= last {
+    let oldest = oldest.first().map_or(Ok(None), |row| column::<Option<i64>>(row, 0))?.unwrap_or(i64::MAX);
+    for row in &days {
+        let day: i64 = column(row, 0)?;
         if day <= oldest && day < complete_since {
-            day += DAY_MILLIS;
             continue;
         }
         let snapshot = database.report_snapshot().await?;
@@ -166,7 +162,6 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
             }
         }
         compared += u64::try_from(sums.len()).unwrap_or(u64::MAX);
-        day += DAY_MILLIS;
     }
     Ok((compared, discrepancies))
 }
