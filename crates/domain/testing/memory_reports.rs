@@ -7,9 +7,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveTime, Utc};
 
 use super::memory_ledger::{Posting, negative, payer_of, plus};
-use super::memory_state::{LedgerState, State};
+use super::memory_state::{LedgerState, State, SumName};
 use super::memory_store::{MemoryLedgerMaintenance, MemoryLimits};
-use super::memory_usage::SumName;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
     Account, Discrepancy, KeySpend, LedgerAudit, LedgerMaintenance, LedgerReader, LimitStatus, Payer, PruneReport,

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::FixedClock;
-use super::memory_usage::SumName;
 use super::system::lock;
 use crate::api_key::ApiKey;
 use crate::audit::{AuditDraft, AuditEntry, AuditHash};
@@ -41,6 +40,9 @@ impl Database {
         self.clock.now()
     }
 }
+
+/// The day, workspace, key, model and provider of a sum.
+pub(super) type SumName = (NaiveDate, WorkspaceId, ApiKeyId, String, String);
 
 #[derive(Default, Clone)]
 pub(super) struct State {

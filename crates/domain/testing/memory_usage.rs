@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use chrono::NaiveDate;
 
-use super::memory_state::State;
+use super::memory_state::{State, SumName};
 use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
-use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
+use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::{UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSum, UsageSumQuery, UsageTotals};
-
-/// The day, workspace, key, model and provider of a sum.
-pub(super) type SumName = (NaiveDate, WorkspaceId, ApiKeyId, String, String);
 
 fn sum_name(record: &UsageRecord) -> SumName {
     let UsageRecord { workspace_id, api_key, model, provider, .. } = record;
