@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
+use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
@@ -39,6 +39,12 @@ pub struct Services {
     pub assign_keys: Arc<AssignKeysToGuardrail>,
     /// Reads the caller's own key.
     pub get_own_key: GetOwnKey,
+    /// Reads keys with their usage.
+    pub read_keys: ReadApiKeys,
+    /// Creates keys.
+    pub create_key: CreateApiKey,
+    /// Updates and deletes keys.
+    pub manage_keys: ManageApiKeys,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.

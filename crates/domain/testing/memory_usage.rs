@@ -1,10 +1,13 @@
 //! Usage in memory.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
 
 #[async_trait]
@@ -21,6 +24,15 @@ impl UsageRepository for MemoryUsage {
         records.sort_by(|a, b| (time(b), &b.id).cmp(&(time(a), &a.id)));
         records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(records)
+    }
+
+    async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
+        let mut last = HashMap::new();
+        for record in self.0.state().usage.iter().filter(|record| keys.contains(&record.api_key)) {
+            let newest = last.entry(record.api_key).or_insert(record.created_at);
+            *newest = record.created_at.max(*newest);
+        }
+        Ok(last)
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

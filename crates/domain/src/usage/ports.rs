@@ -1,5 +1,7 @@
 //! The stores of usage records and of counts of rejected requests.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -72,6 +74,9 @@ pub trait UsageRepository: Send + Sync {
 
     /// Returns up to `limit` records, newest first by the time of the filter.
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
+
+    /// Returns the start of the last recorded request of each key that has one.
+    async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError>;
 
     /// Returns the bytes ([`UsageRecord::stored_bytes`]) of the records that a workspace added today, a UTC day of the
     /// store's clock. They are counted in the transaction that adds the record.
