@@ -383,7 +383,7 @@ fn instance_cases() -> Vec<Case> {
             None,
             case!(|f, by, _p| f
                 .create_key()
-                .execute(by, new_key(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)))),
+                .execute(&Change::plain(by), new_key(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)))),
         ),
         Case(
             "create workspace",

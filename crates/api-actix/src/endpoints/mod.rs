@@ -34,7 +34,6 @@ mod prelude {
     pub(super) use utoipa::ToSchema;
 
     pub(super) use crate::http::call::Call;
-    pub(super) use crate::http::change::RecordResponse;
     pub(super) use crate::http::error::ApiError;
     pub(super) use crate::http::operation::{BodySchema, Operation, if_none_match, path, tags};
     pub(super) use crate::http::parameters;
