@@ -61,7 +61,13 @@ async fn two(folder: &Folder, keys: u64) -> [Process; 2] {
     SeaOrmWorkspaceRepository::new(databases[0].clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let repository = SeaOrmApiKeyRepository::new(databases[0].clone());
     for number in 1..=keys {
-        assert!(repository.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap().is_inserted());
+        assert!(
+            repository
+                .insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit())
+                .await
+                .unwrap()
+                .is_inserted()
+        );
     }
     let [one, two] = databases;
     [Process::start(one).await, Process::start(two).await]
