@@ -285,17 +285,18 @@ async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
 async fn rotate_keeps_other_changes(stores: &Stores) {
     let before = management_key(1);
     add_key(stores, &before).await;
-    let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() };
     assert!(set_disabled(&*stores.api_keys, before.id, true, LastKeyRule::Waived, &audit()).await.unwrap());
+    let disabled = ApiKey { disabled: true, ..before.clone() };
+    let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..disabled.clone() };
     assert_eq!(
-        stores.api_keys.update(&before, &renamed, LastKeyRule::Waived, &audit()).await.unwrap(),
+        stores.api_keys.update(&disabled, &renamed, LastKeyRule::Waived, &audit()).await.unwrap(),
         KeyUpdate::Updated
     );
     assert!(stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap());
     let expected = ApiKey { disabled: true, ..rotated(&renamed, 101) };
     assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap(), Some(expected));
     assert_eq!(
-        stores.api_keys.update(&renamed, &before, LastKeyRule::Waived, &audit()).await.unwrap(),
+        stores.api_keys.update(&renamed, &disabled, LastKeyRule::Waived, &audit()).await.unwrap(),
         KeyUpdate::Updated,
         "and a change leaves the new secret"
     );

@@ -72,6 +72,7 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
 }
 
 async fn operator_may_change_last_key(stores: &Stores) {
+    add_workspace(stores, 1).await;
     let last = management_key(1);
     add_key(stores, &last).await;
     let rule = LastKeyRule::Waived;
@@ -86,6 +87,7 @@ async fn operator_may_change_last_key(stores: &Stores) {
 }
 
 async fn other_lasting_key_permits_changes(stores: &Stores) {
+    add_workspace(stores, 1).await;
     let rule = LastKeyRule::Enforced;
     for number in 1..=6 {
         add_key(stores, &management_key(number)).await;
