@@ -36,11 +36,17 @@ CREATE TABLE "api_keys" (
   "tokens_per_minute" integer,
   "guardrail_assigned_at" integer,
   "guardrail_assigned_by" text,
+  "creator_user_id" text,
+  "external_user" text,
+  "updated_at" integer,
+  "previous_hash" blob,
+  "previous_expires_at" integer,
   "audit_hash" blob,
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   FOREIGN KEY ("guardrail_id") REFERENCES "guardrails" ("id"),
   CHECK (("scope" = 'management' AND "workspace_id" IS NULL AND "management_access" IN ('read', 'keys', 'write') AND "management_access" IS NOT NULL) OR ("scope" = 'inference' AND "workspace_id" IS NOT NULL AND "management_access" IS NULL AND "management_workspaces" IS NULL)) );
 CREATE INDEX "api_keys_guardrail_id" ON "api_keys" ("guardrail_id");
+CREATE INDEX "api_keys_previous_hash" ON "api_keys" ("previous_hash") WHERE "previous_hash" IS NOT NULL;
 CREATE INDEX "api_keys_workspace_id" ON "api_keys" ("workspace_id", "created_at");
 CREATE TABLE "audit_log" (
   "seq" integer NOT NULL PRIMARY KEY,

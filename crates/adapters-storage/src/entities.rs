@@ -68,6 +68,12 @@ entity! {
         pub tokens_per_minute: Option<i64>,
         pub guardrail_assigned_at: Option<i64>,
         pub guardrail_assigned_by: Option<String>,
+        pub creator_user_id: Option<String>,
+        pub external_user: Option<String>,
+        pub updated_at: Option<i64>,
+        /// The hash of the secret before the last rotation, while it is valid.
+        pub previous_hash: Option<Vec<u8>>,
+        pub previous_expires_at: Option<i64>,
         /// The hash of the managed columns after the last change.
         pub audit_hash: Option<Vec<u8>>,
     }

@@ -6,20 +6,23 @@ mod rejections;
 mod row;
 mod sums;
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::budget::ResetInterval;
 use domain::error::StoreError;
-use domain::ids::{DecisionId, WorkspaceId};
+use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use domain::usage::{UsageFilter, UsageRecord, UsageRepository, UsageSum, UsageSumQuery};
-use sea_orm::sea_query::{Expr, Query};
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
 use self::row::to_record;
-use crate::convert::{key_column, millis};
-use crate::entities::record_bytes;
+use crate::convert::{key_column, key_id, millis, moment};
 use crate::entities::usage_records::{Column, Entity};
+use crate::entities::{api_keys, record_bytes};
 use crate::errors::store_error;
-use crate::statements::column;
+use crate::statements::{chunks, column};
 
 pub use months::{ChangedMonths, UsageMonths};
 pub use rejections::SeaOrmRejectionStore;
@@ -40,7 +43,7 @@ impl UsageRepository for SeaOrmUsageRepository {
 
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
         // The largest number that the database supports.
-        let limit = limit.min(u64::from(u32::MAX));
+        let limit = Ord::min(limit, u64::from(u32::MAX));
         let readers = self.database.report_readers()?;
         let query = match filter.workspaces.as_deref() {
             Some(workspaces) if workspaces.len() != 1 => {
@@ -54,7 +57,7 @@ impl UsageRepository for SeaOrmUsageRepository {
 
     async fn count_read(&self, filter: &UsageFilter, limit: u64) -> Result<u64, StoreError> {
         let readers = self.database.report_readers()?;
-        let limit = limit.min(u64::from(u32::MAX));
+        let limit = Ord::min(limit, u64::from(u32::MAX));
         let records = Entity::find().select_only().column(Column::ChargedAt).filter(read(filter)).limit(limit);
         let count = Query::select().expr(Expr::cust("COUNT(*)")).from_subquery(records.into_query(), "records").take();
         let row = readers.query_one(&count).await.map_err(store_error)?;
@@ -64,6 +67,36 @@ impl UsageRepository for SeaOrmUsageRepository {
 
     async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError> {
         sums::read_sums(self.database.report_readers()?, query, limit).await
+    }
+
+    /// Each key's newest record is one step in the index of keys and times.
+    async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
+        let mut last = HashMap::new();
+        let keys: Vec<Vec<u8>> = keys.iter().map(|id| key_column(*id)).collect();
+        for piece in chunks(&keys) {
+            let own = (Entity, Column::ApiKey);
+            let newest = Query::select()
+                .expr(Column::CreatedAt.max())
+                .from(Entity)
+                .and_where(ExprTrait::equals(Expr::col(own), (api_keys::Entity, api_keys::Column::Id)))
+                .to_owned();
+            let rows: Vec<(Vec<u8>, Option<i64>)> = api_keys::Entity::find()
+                .select_only()
+                .column(api_keys::Column::Id)
+                .expr_as(SimpleExpr::SubQuery(None, Box::new(newest.into())), "last_use")
+                .filter(api_keys::Column::Id.is_in(piece.iter().cloned()))
+                .into_tuple()
+                .all(self.database.readers()?)
+                .await
+                .map_err(store_error)?;
+            for (id, at) in rows {
+                let id = key_id(&id, "api_keys.id", "a key")?;
+                if let Some(at) = at {
+                    last.insert(id, moment(at, "usage_records.created_at", id)?);
+                }
+            }
+        }
+        Ok(last)
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

@@ -15,7 +15,7 @@ use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAu
 use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
 use domain::system::Clock;
-use domain::testing::FixedClock;
+use domain::testing::{FixedClock, set_disabled};
 use domain::workspace::WorkspaceRepository;
 use rstest::rstest;
 use sea_orm::sqlx::{AssertSqlSafe, query_scalar};
@@ -31,13 +31,15 @@ async fn insert_fixtures(database: &Database) {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     for number in 1..=3 {
-        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
+        assert!(
+            keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap().is_inserted()
+        );
     }
     for number in [1, 2] {
         assert!(guardrails.insert(&guardrail(number, 1), false, &audit()).await.unwrap());
     }
     guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await.unwrap();
-    assert!(keys.set_disabled(key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(set_disabled(&keys, key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 #[tokio::test]

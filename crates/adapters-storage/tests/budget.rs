@@ -26,7 +26,7 @@ async fn insert_fixtures(database: &Database, limit: i64) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: None });
     let key = ApiKey { limit, ..key(1, ApiKeyScope::Inference(workspace_id(1))) };
-    assert!(SeaOrmApiKeyRepository::new(database.clone()).insert(&key, &audit()).await.unwrap());
+    assert!(SeaOrmApiKeyRepository::new(database.clone()).insert(&key, &audit()).await.unwrap().is_inserted());
 }
 
 fn counter() -> CounterId {

@@ -19,7 +19,7 @@ async fn insert_keys(database: &Database, keys: u64) {
     for number in 1..=keys {
         let limit = Some(SpendLimit { amount: Usd::from_pico(100), reset: None });
         let key = ApiKey { limit, ..key(number, ApiKeyScope::Inference(workspace_id(1))) };
-        assert!(repository.insert(&key, &audit()).await.unwrap());
+        assert!(repository.insert(&key, &audit()).await.unwrap().is_inserted());
     }
 }
 

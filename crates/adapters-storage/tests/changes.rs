@@ -12,6 +12,7 @@ use domain::audit::Actor;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::StoreError;
 use domain::guardrail::GuardrailRepository;
+use domain::testing::set_disabled;
 use domain::workspace::WorkspaceRepository;
 use tokio::task::JoinSet;
 
@@ -32,7 +33,7 @@ impl Process {
     }
 
     async fn disable(&self, number: u64, disabled: bool) {
-        assert!(self.keys.set_disabled(key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
+        assert!(set_disabled(&self.keys, key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
     }
 
     /// Returns the changes since the last call; `None` if the feed does not continue.
@@ -60,7 +61,13 @@ async fn two(folder: &Folder, keys: u64) -> [Process; 2] {
     SeaOrmWorkspaceRepository::new(databases[0].clone()).insert(&workspace(1), false, &audit()).await.unwrap();
     let repository = SeaOrmApiKeyRepository::new(databases[0].clone());
     for number in 1..=keys {
-        assert!(repository.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
+        assert!(
+            repository
+                .insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit())
+                .await
+                .unwrap()
+                .is_inserted()
+        );
     }
     let [one, two] = databases;
     [Process::start(one).await, Process::start(two).await]
@@ -98,7 +105,7 @@ async fn reader_sees_all_changes_of_concurrent_writers() {
     for (first, repository) in [(1, reader.keys.clone()), (EACH + 1, writer.keys.clone())] {
         writers.spawn(async move {
             for number in first..first + EACH {
-                assert!(repository.set_disabled(key_id(number), true, LastKeyRule::Waived, &audit()).await.unwrap());
+                assert!(set_disabled(&repository, key_id(number), true, LastKeyRule::Waived, &audit()).await.unwrap());
             }
         });
     }
@@ -126,7 +133,7 @@ async fn rolled_back_transaction_leaves_no_gap() {
     // The entry of the audit log is written after the change.
     folder.execute("ALTER TABLE audit_log RENAME TO audit_log_away").await;
     for _ in 0..3 {
-        let undone = one.keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await;
+        let undone = set_disabled(&one.keys, key_id(1), true, LastKeyRule::Waived, &audit()).await;
         assert!(matches!(undone, Err(StoreKeyError::Store(StoreError::Corrupt(_)))), "{undone:?}");
     }
     folder.execute("ALTER TABLE audit_log_away RENAME TO audit_log").await;

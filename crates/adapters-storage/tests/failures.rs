@@ -37,7 +37,12 @@ async fn insert_fixtures(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), false, &common::audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in [1, 2] {
-        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
+        assert!(
+            keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit())
+                .await
+                .unwrap()
+                .is_inserted()
+        );
     }
     assert!(
         SeaOrmGuardrailRepository::new(database.clone())
@@ -196,7 +201,7 @@ async fn full_database_rolls_back_and_recovers() {
     let mut kept = 2;
     let refused = loop {
         match keys.insert(&key(kept + 1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await {
-            Ok(added) => assert!(added),
+            Ok(added) => assert!(added.is_inserted()),
             Err(error) => break error,
         }
         kept += 1;

@@ -26,7 +26,7 @@ async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
     let records = Records::over(database.clone());
     workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
-    assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
+    assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap().is_inserted());
     let before = workspaces.list().await.unwrap().len();
     let aside = folder.path().with_extension("aside");
     for replaced in [false, true] {

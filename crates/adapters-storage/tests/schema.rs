@@ -62,7 +62,9 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     let models = SeaOrmModelRepository::new(database.clone());
     let records = Records::over(database.clone());
     workspaces.insert(&workspace(1), false, &common::audit()).await.unwrap();
-    assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
+    assert!(
+        keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap().is_inserted()
+    );
     assert!(guardrails.insert(&guardrail(1, 1), false, &common::audit()).await.unwrap());
     documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();
     documents.mark_ready(workspace_id(1), &document_id(1), &"ab".repeat(32), "text/plain").await.unwrap();
@@ -109,7 +111,7 @@ async fn unreadable_management_scope_is_corrupt() {
     let database = folder.open().await;
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let scope = ApiKeyScope::Management(ManagementScope::UNRESTRICTED);
-    assert!(keys.insert(&key(1, scope), &common::audit()).await.unwrap());
+    assert!(keys.insert(&key(1, scope), &common::audit()).await.unwrap().is_inserted());
     assert!(KeyGrants::find(&keys, &hash(1)).await.unwrap().is_some());
     let many =
         format!("[{}]", (0..101).map(|number| format!("\"{}\"", workspace_id(number))).collect::<Vec<_>>().join(","));

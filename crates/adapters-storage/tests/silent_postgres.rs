@@ -444,7 +444,7 @@ async fn writers_hold_the_lock_for_few_round_trips() {
     let process = ProcessId::from_uuid(Uuid::from_u128(9));
     let keys = SeaOrmApiKeyRepository::new(direct.clone());
     let scope = ApiKeyScope::Inference(workspace_id(1));
-    assert!(domain::api_key::ApiKeyRepository::insert(&keys, &key(1, scope), &audit()).await.unwrap());
+    assert!(domain::api_key::ApiKeyRepository::insert(&keys, &key(1, scope), &audit()).await.unwrap().is_inserted());
     let (address, count) = counting_relay(server.address()).await;
     let settings = StorageSettings::new(server.url_at(&address));
     let database = Database::open(&settings, clock()).await.unwrap();

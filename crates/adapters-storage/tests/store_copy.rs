@@ -56,7 +56,7 @@ async fn fill(folder: &Folder, database: &Database) {
         } else {
             ApiKeyScope::Inference(workspace_id(1))
         };
-        assert!(keys.insert(&key(number, scope), &audit()).await.unwrap());
+        assert!(keys.insert(&key(number, scope), &audit()).await.unwrap().is_inserted());
     }
     documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();
     documents.mark_ready(workspace_id(1), &document_id(1), &"ab".repeat(32), "text/plain").await.unwrap();

@@ -9,13 +9,13 @@ use adapters_system::{OsRandomness, OsSecrets, SystemClock, TokioTimer, UuidV7Id
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, Authenticate, CreateApiKey, NewApiKey};
 use domain::authority::Authority;
+use domain::change::Change;
 use domain::decision::{
     DecisionDraft, DecisionProvider, DecisionSettings, NeverDisconnects, ProviderAnswer, ProviderCall, SubmitDecision,
 };
 use domain::json::Json;
 use domain::model::{Model, Pricing};
 use domain::pricing::ReportedUsage;
-use domain::rate::RateLimits;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use domain::system::{IdGenerator, TimeSource};
 use domain::testing::{MemoryStore, decision_ports};
@@ -42,9 +42,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let by = Authority::system();
     let workspace = CreateWorkspace::new(store.workspaces(), clock.clone(), ids.clone()).default(&by).await?;
     let scope = ApiKeyScope::Inference(workspace.id);
-    let new = NewApiKey { name: "app".into(), scope, limit: None, rates: RateLimits::default(), expires_at: None };
+    let new = NewApiKey::named("app", scope);
     let keys = CreateApiKey::new(store.api_keys(), clock.clone(), ids.clone(), Arc::new(OsSecrets));
-    let (_, secret) = keys.execute(&by, new).await?;
+    let (_, secret) = keys.execute(&Change::plain(&by), new).await?;
     let caller = Authenticate::new(store.key_grants(), clock.clone()).execute(secret.expose()).await?;
 
     // Every port over the store in memory, then those of this machine in their place.

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::endpoints::{
     assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
-    get_own_key, guardrails, health, list_model_endpoints, list_models, list_permitted_models, list_providers,
-    list_zero_retention_endpoints, promote_container_file, retrieve_model, rotate_api_key, submit_decision, usage,
+    get_own_key, guardrails, health, keys, list_model_endpoints, list_models, list_permitted_models, list_providers,
+    list_zero_retention_endpoints, promote_container_file, retrieve_model, submit_decision, usage,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -36,7 +36,12 @@ pub(crate) const ROUTES: &[Route] = &[
     usage::rejections::ROUTE,
     usage::activity::ROUTE,
     get_own_key::ROUTE,
-    rotate_api_key::ROUTE,
+    keys::read::LIST,
+    keys::change::CREATE,
+    keys::read::GET,
+    keys::change::UPDATE,
+    keys::change::DELETE,
+    keys::rotate::ROUTE,
     container_files::read::LIST,
     container_files::read::GET,
     container_files::delete::ROUTE,

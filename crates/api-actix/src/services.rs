@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use domain::api_key::{Authenticate, CountRequest, GetOwnKey, RotateApiKey};
+use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
@@ -41,6 +41,12 @@ pub struct Services {
     pub get_own_key: GetOwnKey,
     /// Sums usage, and counts rejected requests.
     pub sum_usage: SumUsage,
+    /// Reads keys with their usage.
+    pub read_keys: ReadApiKeys,
+    /// Creates keys.
+    pub create_key: CreateApiKey,
+    /// Updates and deletes keys.
+    pub manage_keys: ManageApiKeys,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.

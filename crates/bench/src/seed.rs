@@ -41,9 +41,12 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
             limit: None,
             rates: RateLimits::default(),
             guardrail_id: None,
+            users: domain::api_key::KeyUsers::default(),
+            previous_secret: None,
             created_at,
+            updated_at: None,
         };
-        if !repository.insert(&key, &audit).await? {
+        if !repository.insert(&key, &audit).await?.is_inserted() {
             bail!("the workspace of the benchmark is gone");
         }
         keys.push(SeededKey { hash: key.hash.to_string(), secret: secret.expose().to_owned() });

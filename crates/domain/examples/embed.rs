@@ -2,6 +2,7 @@
 //! one model. Run it with `cargo run -p domain --example embed`.
 #![expect(clippy::print_stdout, reason = "it shows what it does")]
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -209,6 +210,10 @@ impl UsageRepository for UsageList {
 
     async fn sum(&self, _: &UsageSumQuery, _: u64) -> Result<Vec<UsageSum>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn last_use(&self, _: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
+        Ok(HashMap::new())
     }
 
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {

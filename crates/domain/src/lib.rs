@@ -77,6 +77,7 @@ pub mod ids;
 pub mod json;
 pub mod model;
 pub mod money;
+pub mod naming;
 pub mod observability;
 pub mod pricing;
 pub mod question;

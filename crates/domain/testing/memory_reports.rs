@@ -15,7 +15,7 @@ use crate::budget::{
     ResetInterval, cost_of_record, prunable_before,
 };
 use crate::error::StoreError;
-use crate::ids::ApiKeyId;
+use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::money::Usd;
 
 impl State {
@@ -93,10 +93,13 @@ impl LedgerReader for MemoryLimits {
         self.0.state().limit_statuses_at(payer, self.0.now())
     }
 
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         let (state, now) = (self.0.state(), self.0.now());
-        let of_period = |id: &ApiKeyId, reset| state.ledger.counter(Account::Key(*id), reset, now).spent;
-        let of_key = |id: &ApiKeyId| KeySpend {
+        let counter = |id: &ApiKeyId, reset| state.ledger.counter(Account::Key(*id), reset, now);
+        let of_period = |id: &ApiKeyId, reset| counter(id, reset).spent;
+        let periods = || std::iter::once(None).chain(ResetInterval::ALL.map(Some));
+        let of_key = |(_, id): &(WorkspaceId, ApiKeyId)| KeySpend {
+            reserved: periods().map(|reset| counter(id, reset).allotted).max().unwrap_or_default(),
             total: of_period(id, None),
             daily: of_period(id, Some(ResetInterval::Daily)),
             weekly: of_period(id, Some(ResetInterval::Weekly)),

@@ -1,13 +1,14 @@
 //! Usage in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::memory_state::{State, SumName};
 use super::memory_store::MemoryUsage;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::{UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSum, UsageSumQuery, UsageTotals};
 
@@ -109,6 +110,15 @@ impl UsageRepository for MemoryUsage {
             sum.totals = sum.totals.checked_add(totals)?;
         }
         Ok(rows.into_values().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    }
+
+    async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
+        let mut last = HashMap::new();
+        for record in self.0.state().usage.iter().filter(|record| keys.contains(&record.api_key)) {
+            let newest = last.entry(record.api_key).or_insert(record.created_at);
+            *newest = record.created_at.max(*newest);
+        }
+        Ok(last)
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

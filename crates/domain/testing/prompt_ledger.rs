@@ -8,7 +8,7 @@ use crate::budget::{
     Hold, HoldRequest, JournaledLedger, KeySpend, Ledger, LedgerReader, LimitExceeded, LimitStatus, Payer, UsageCharge,
 };
 use crate::error::StoreError;
-use crate::ids::{ApiKeyId, DecisionId};
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
 
@@ -50,7 +50,7 @@ impl LedgerReader for PromptLedger {
         self.0.limit_statuses(payer).await
     }
 
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         self.0.key_spend(keys).await
     }
 

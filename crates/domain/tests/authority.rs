@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::api_key::{
-    ApiKeyChange, ApiKeyScope, CreateApiKey, KeyReference, ManageApiKeys, ManagementKey, NewApiKey, NoGrantCache,
-    RotateApiKey,
+    ApiKeyChange, ApiKeyScope, CreateApiKey, ManageApiKeys, ManagementKey, NewApiKey, NoGrantCache, RotateApiKey,
 };
 use domain::audit::Actor;
 use domain::authority::{Authority, ManagementAccess, ManagementScope, Right};
@@ -19,10 +18,10 @@ use domain::ids::{DestinationId, GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{ImportCatalogue, ImportMode, Model, Pricing};
 use domain::money::{Price, Usd};
+use domain::naming::ResourceName;
 use domain::observability::{
     Delivery, DeliveryError, Destination, DestinationFields, ManageDestinations, MessageSender, RetryDeadLetters,
 };
-use domain::rate::RateLimits;
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
@@ -41,7 +40,7 @@ impl MessageSender for AcceptAll {
 /// The objects of a workspace.
 struct Place {
     workspace: WorkspaceId,
-    key: KeyReference,
+    key: ResourceName,
     guardrail: GuardrailId,
     default_guardrail: GuardrailId,
     destination: DestinationId,
@@ -117,19 +116,24 @@ impl Fixture {
     async fn place(&self, name: &str) -> Place {
         let by = Authority::system();
         let workspace = self.create_workspace().execute(&by, &WorkspaceChange::named(name)).await.unwrap().id;
-        let (key, _) = self.create_key().execute(&by, new_key(ApiKeyScope::Inference(workspace))).await.unwrap();
+        let (key, _) =
+            self.create_key().execute(&Change::plain(&by), new_key(ApiKeyScope::Inference(workspace))).await.unwrap();
         let draft = GuardrailDraft::named("g").in_workspace(workspace);
         let guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         let default_guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         self.guardrails().set_default(&by, &default_guardrail.to_string()).await.unwrap();
         let destination =
             self.destinations().create(&Change::plain(&by), Some(workspace), &webhook()).await.unwrap().id;
-        Place { workspace, key: key.id.into(), guardrail, default_guardrail, destination }
+        Place { workspace, key: (&key.id).into(), guardrail, default_guardrail, destination }
     }
 }
 
 fn new_key(scope: ApiKeyScope) -> NewApiKey {
-    NewApiKey { name: "k".to_owned(), scope, limit: None, rates: RateLimits::default(), expires_at: None }
+    NewApiKey::named("k", scope)
+}
+
+fn disabled() -> ApiKeyChange {
+    ApiKeyChange { disabled: Some(true), ..ApiKeyChange::default() }
 }
 
 fn webhook() -> DestinationFields {
@@ -185,14 +189,14 @@ fn key_cases() -> Vec<Case> {
             "create key",
             KEYS,
             None,
-            case!(|f, by, p| f.create_key().execute(by, new_key(ApiKeyScope::Inference(p.workspace)))),
+            case!(|f, by, p| f.create_key().execute(&Change::plain(by), new_key(ApiKeyScope::Inference(p.workspace)))),
         ),
         Case(
             "create unique key",
             KEYS,
             None,
             case!(|f, by, p| f.create_key().execute_unique(
-                by,
+                &Change::plain(by),
                 NewApiKey { name: "u".to_owned(), ..new_key(ApiKeyScope::Inference(p.workspace)) }
             )),
         ),
@@ -201,13 +205,13 @@ fn key_cases() -> Vec<Case> {
             KEYS,
             None,
             case!(|f, by, p| f.keys().update(
-                by,
+                &Change::plain(by),
                 &p.key,
                 &ApiKeyChange { name: Some("n".to_owned()), ..ApiKeyChange::default() }
             )),
         ),
-        Case("disable key", KEYS, None, case!(|f, by, p| f.keys().switch(by, &p.key, true))),
-        Case("delete key", KEYS, None, case!(|f, by, p| f.keys().delete(by, &p.key))),
+        Case("disable key", KEYS, None, case!(|f, by, p| f.keys().update(&Change::plain(by), &p.key, &disabled()))),
+        Case("delete key", KEYS, None, case!(|f, by, p| f.keys().delete(&Change::plain(by), &p.key))),
         Case(
             "rotate key",
             KEYS,
@@ -215,9 +219,10 @@ fn key_cases() -> Vec<Case> {
             case!(|f, by, p| RotateApiKey::new(
                 f.store.api_keys(),
                 Arc::new(NoGrantCache),
-                Arc::clone(&f.secrets) as _
+                Arc::clone(&f.secrets) as _,
+                Arc::clone(&f.clock) as _
             )
-            .execute(by, &p.key)),
+            .execute(&Change::plain(by), &p.key, std::time::Duration::ZERO)),
         ),
     ]
 }
@@ -242,14 +247,14 @@ fn guardrail_cases() -> Vec<Case> {
             case!(|f, by, p| AssignKeysToGuardrail::new(f.store.guardrails()).execute(
                 by,
                 &p.guardrail.to_string(),
-                [p.key.to_string()]
+                [p.key.as_str().to_owned()]
             )),
         ),
         Case(
             "remove keys",
             WRITE,
             None,
-            case!(|f, by, p| f.guardrails().remove_keys(by, &p.guardrail.to_string(), [p.key.to_string()])),
+            case!(|f, by, p| f.guardrails().remove_keys(by, &p.guardrail.to_string(), [p.key.as_str().to_owned()])),
         ),
         Case(
             "create guardrail",
@@ -379,7 +384,7 @@ fn instance_cases() -> Vec<Case> {
             None,
             case!(|f, by, _p| f
                 .create_key()
-                .execute(by, new_key(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)))),
+                .execute(&Change::plain(by), new_key(ApiKeyScope::Management(ManagementScope::UNRESTRICTED)))),
         ),
         Case(
             "create workspace",
@@ -508,21 +513,21 @@ async fn lists_contain_workspaces_of_the_caller_only() {
 async fn management_keys_are_visible_to_unrestricted_callers_only() {
     let fixture = Fixture::new().await;
     let scope = || ApiKeyScope::Management(ManagementScope::UNRESTRICTED);
-    let (key, _) = fixture.create_key().execute(&Authority::system(), new_key(scope())).await.unwrap();
-    fixture.create_key().execute(&Authority::system(), new_key(scope())).await.unwrap();
-    let (name, keys): (KeyReference, _) = (key.id.into(), fixture.keys());
+    let (key, _) = fixture.create_key().execute(&Change::plain(&Authority::system()), new_key(scope())).await.unwrap();
+    fixture.create_key().execute(&Change::plain(&Authority::system()), new_key(scope())).await.unwrap();
+    let (name, keys): (ResourceName, _) = ((&key.id).into(), fixture.keys());
     for by in [
         caller(ManagementAccess::Keys, None),
         caller(ManagementAccess::Write, Some(WorkspaceId::from_uuid(SequentialIds::uuid(1)))),
     ] {
-        assert_eq!(keys.delete(&by, &name).await.unwrap_err().kind(), ErrorKind::NotFound);
-        assert_eq!(keys.switch(&by, &name, true).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(keys.delete(&Change::plain(&by), &name).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(keys.update(&Change::plain(&by), &name, &disabled()).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
     let change = ApiKeyChange { access: Some(ManagementAccess::Read), ..ApiKeyChange::default() };
     let unrestricted = caller(ManagementAccess::Write, None);
-    let narrowed = keys.update(&unrestricted, &name, &change).await.unwrap();
+    let narrowed = keys.update(&Change::plain(&unrestricted), &name, &change).await.unwrap();
     assert_eq!(narrowed.scope.management().unwrap().access(), ManagementAccess::Read);
-    keys.delete(&unrestricted, &name).await.unwrap();
+    keys.delete(&Change::plain(&unrestricted), &name).await.unwrap();
 }
 
 /// A key cannot lock management over HTTP out; the operator can.
@@ -530,8 +535,8 @@ async fn management_keys_are_visible_to_unrestricted_callers_only() {
 async fn last_unrestricted_key_is_changed_by_the_operator_only() {
     let fixture = Fixture::new().await;
     let scope = ApiKeyScope::Management(ManagementScope::UNRESTRICTED);
-    let (key, _) = fixture.create_key().execute(&Authority::system(), new_key(scope)).await.unwrap();
-    let (name, keys): (KeyReference, _) = (key.id.into(), fixture.keys());
+    let (key, _) = fixture.create_key().execute(&Change::plain(&Authority::system()), new_key(scope)).await.unwrap();
+    let (name, keys): (ResourceName, _) = ((&key.id).into(), fixture.keys());
     let by = caller(ManagementAccess::Write, None);
     let expiry = Edit::Set("2100-01-01T00:00:00Z".parse().unwrap());
     let changes = [
@@ -543,10 +548,14 @@ async fn last_unrestricted_key_is_changed_by_the_operator_only() {
         ApiKeyChange { expires_at: expiry, ..ApiKeyChange::default() },
     ];
     for change in &changes {
-        assert_eq!(keys.update(&by, &name, change).await.unwrap_err().kind(), ErrorKind::Conflict, "{change:?}");
+        assert_eq!(
+            keys.update(&Change::plain(&by), &name, change).await.unwrap_err().kind(),
+            ErrorKind::Conflict,
+            "{change:?}"
+        );
     }
-    assert_eq!(keys.switch(&by, &name, true).await.unwrap_err().kind(), ErrorKind::Conflict);
-    assert_eq!(keys.delete(&by, &name).await.unwrap_err().kind(), ErrorKind::Conflict);
-    keys.update(&Authority::system(), &name, &changes[0]).await.unwrap();
-    keys.delete(&Authority::system(), &name).await.unwrap();
+    assert_eq!(keys.update(&Change::plain(&by), &name, &disabled()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(keys.delete(&Change::plain(&by), &name).await.unwrap_err().kind(), ErrorKind::Conflict);
+    keys.update(&Change::plain(&Authority::system()), &name, &changes[0]).await.unwrap();
+    keys.delete(&Change::plain(&Authority::system()), &name).await.unwrap();
 }

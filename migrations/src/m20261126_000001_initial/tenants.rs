@@ -21,6 +21,9 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("guardrails_workspace_id", "guardrails", &["workspace_id", "created_at"]),
         index("api_keys_workspace_id", "api_keys", &["workspace_id", "created_at"]),
         index("api_keys_guardrail_id", "api_keys", &["guardrail_id"]),
+        index("api_keys_previous_hash", "api_keys", &["previous_hash"])
+            .cond_where(Expr::col("previous_hash").is_not_null())
+            .take(),
         index("documents_workspace_id", "documents", &["workspace_id", "state", "id"]),
         index("documents_state", "documents", &["state", "created_at"]),
         index("idempotency_claims_document_id", "idempotency_claims", &["document_id"]),
@@ -127,6 +130,12 @@ fn api_keys() -> TableCreateStatement {
         optional_number("tokens_per_minute"),
         optional_number("guardrail_assigned_at"),
         optional_text("guardrail_assigned_by"),
+        optional_text("creator_user_id"),
+        optional_text("external_user"),
+        optional_number("updated_at"),
+        // The hash of the secret before the last rotation, while it is valid.
+        optional_bytes("previous_hash"),
+        optional_number("previous_expires_at"),
         optional_bytes("audit_hash"),
     ];
     table("api_keys", columns)

@@ -60,7 +60,15 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
     ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
+    // A foreign workspace lists nothing.
+    ("GET", "/keys?workspace_id={workspace}", "", [403, 200, 200, 200, 200, 200]),
+    ("POST", "/keys", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 201, 404, 201, 201]),
+    ("POST", "/keys", r#"{"name":"n","management":{"access":"read"}}"#, [403, 403, 403, 403, 403, 201]),
+    ("GET", "/keys/{key}", "", READ),
+    ("PATCH", "/keys/{key}", r#"{"name":"n"}"#, [403, 403, 200, 404, 200, 200]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
+    // The last callers find nothing, because the first of them deleted it.
+    ("DELETE", "/keys/{key}", "", [403, 403, 200, 404, 404, 404]),
 ];
 
 /// The other routes below the base path, whose rights do not depend on a management key's scope.
@@ -163,7 +171,11 @@ async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()
             report.case(&format!("{method} {path}, caller {caller}"), is_expected);
             if reply.status == 403 && caller > 0 {
                 let metadata = &reply.envelope(403)?["error"]["metadata"];
-                let needs = if path.ends_with("/rotate") { "keys" } else { "write" };
+                let needs = match path.split('?').next() {
+                    Some("/keys") if body.contains("management") => "unrestricted",
+                    Some(path) if path.starts_with("/keys") => "keys",
+                    _ => "write",
+                };
                 let is_named = metadata["reason"] == "management_key_restricted" && metadata["needs"] == needs;
                 report.case("needs", if is_named { Ok(()) } else { Err(anyhow::anyhow!("{path}: {metadata}")) });
             }

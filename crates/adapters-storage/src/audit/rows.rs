@@ -93,6 +93,11 @@ impl ManagedRow for api_keys::Model {
             .number(self.created_at)
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
+            .text(self.creator_user_id.as_deref())
+            .text(self.external_user.as_deref())
+            .number(self.updated_at)
+            .bytes(self.previous_hash.as_deref())
+            .number(self.previous_expires_at)
             .finish()
     }
 

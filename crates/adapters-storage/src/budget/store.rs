@@ -12,7 +12,7 @@ use domain::budget::{
     PruneReport, Recall, RemainingAllowances, ResetInterval, ReturnRequest, prunable_before,
 };
 use domain::error::StoreError;
-use domain::ids::{ApiKeyId, ProcessId};
+use domain::ids::{ApiKeyId, ProcessId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::QueryResult;
 
@@ -124,17 +124,20 @@ impl LedgerReader for SeaOrmLedgerReports {
         limits.read_statuses(&snapshot, payer.accounts(), now).await
     }
 
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         let now = self.database.now();
         let counter = |id: ApiKeyId, reset| CounterId {
             account: Account::Key(id),
             period: CounterPeriod::containing(reset, now),
         };
         let periods = || iter::once(None).chain(ResetInterval::ALL.map(Some));
-        let counters: Vec<CounterId> = keys.iter().flat_map(|id| periods().map(|reset| counter(*id, reset))).collect();
+        let counters: Vec<CounterId> =
+            keys.iter().flat_map(|(_, id)| periods().map(|reset| counter(*id, reset))).collect();
         let rows = read_counters(self.database.readers()?, counters).await?;
         let of_period = |id, reset| Usd::from_pico(rows.get(&counter(id, reset)).map_or(0, |row| row.spent));
-        let of_key = |id: &ApiKeyId| KeySpend {
+        let allotted = |id, reset| rows.get(&counter(id, reset)).map_or(0, |row| row.allotted);
+        let of_key = |(_, id): &(WorkspaceId, ApiKeyId)| KeySpend {
+            reserved: Usd::from_pico(periods().map(|reset| allotted(*id, reset)).max().unwrap_or_default()),
             total: of_period(*id, None),
             daily: of_period(*id, Some(ResetInterval::Daily)),
             weekly: of_period(*id, Some(ResetInterval::Weekly)),

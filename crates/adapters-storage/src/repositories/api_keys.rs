@@ -4,27 +4,32 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion,
-    KeyReference, LastKeyRule, LastUnrestrictedKey, StoreKeyError,
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyFilter, KeyGrant, KeyGrants, KeyIdentity,
+    KeyInsertion, KeyReference, KeyUpdate, KeyUsers, LastKeyRule, LastUnrestrictedKey, PreviousSecret, StoreKeyError,
+    UserLabel,
 };
 use domain::audit::AuditDraft;
 use domain::authority::{ManagementAccess, ManagementScope};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, WorkspaceId};
+use domain::naming::ResourceName;
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QuerySelect, UpdateMany,
 };
 
+use super::key_queries::{has_secret, matching, newest_first, select_named};
 use super::rows::{NO_CHANGE, commit_change, rates, unchanged, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges};
 use crate::change_feed::LimitChange;
+use crate::connections::Transaction;
 use crate::convert::{hash, hash_column, key_column, key_id, millis, moment, parse, spend_limit};
 use crate::entities::api_keys::{Column, Entity, Model};
-use crate::entities::workspaces;
+use crate::entities::{guardrails, workspaces};
 use crate::errors::{corrupt, store_error};
 use crate::statements::chunks;
 
@@ -37,10 +42,11 @@ impl SeaOrmApiKeyRepository {
     /// Adds a key; writing transactions run one after another, so a name that is free here stays so until the commit.
     async fn add(&self, key: &ApiKey, is_unique: bool, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
         let transaction = self.database.begin().await?;
-        if let ApiKeyScope::Inference(workspace_id) = key.scope
-            && !workspace_exists(&transaction, workspace_id).await?
-        {
+        if !has_workspaces(&transaction, &key.scope).await? {
             return Ok(KeyInsertion::UnknownWorkspace);
+        }
+        if !has_guardrail(&transaction, key).await? {
+            return Ok(KeyInsertion::UnknownGuardrail);
         }
         if is_unique && has_name(&transaction, key).await? {
             return Ok(KeyInsertion::NameTaken);
@@ -61,6 +67,19 @@ impl SeaOrmApiKeyRepository {
         audit: &AuditDraft,
     ) -> Result<Change, StoreError> {
         let transaction = self.database.begin().await?;
+        self.change_in(transaction, id, change, limits, rule, audit).await
+    }
+
+    /// Like [`Self::change`], in a transaction.
+    async fn change_in(
+        &self,
+        transaction: Transaction,
+        id: ApiKeyId,
+        change: UpdateMany<Entity>,
+        limits: LimitChange,
+        rule: LastKeyRule,
+        audit: &AuditDraft,
+    ) -> Result<Change, StoreError> {
         let before = Entity::find_by_id(key_column(id)).filter(Column::Deleted.eq(false));
         let Some(before) = before.one(&transaction).await.map_err(store_error)? else { return Ok(Change::Rejected) };
         let changed = change
@@ -80,9 +99,12 @@ impl SeaOrmApiKeyRepository {
         }
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &before).await?;
-        // The hash under which caches store it: the one before a rotation.
-        let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
-        commit_change(transaction, self.database.now(), (&[subject], limits), audit, &rows).await?;
+        // The hashes under which caches store it: those before a rotation.
+        let mut subjects = Vec::with_capacity(2);
+        for secret in [Some(&before.hash), before.previous_hash.as_ref()].into_iter().flatten() {
+            subjects.push(ChangeSubject::Key(hash(secret, "api_keys.hash", id)?));
+        }
+        commit_change(transaction, self.database.now(), (&subjects, limits), audit, &rows).await?;
         Ok(Change::Committed)
     }
 }
@@ -108,8 +130,8 @@ const MANAGEMENT: &str = "management";
 
 #[async_trait]
 impl ApiKeyRepository for SeaOrmApiKeyRepository {
-    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        Ok(self.add(key, false, audit).await? == KeyInsertion::Inserted)
+    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
+        self.add(key, false, audit).await
     }
 
     async fn insert_unique(&self, key: &ApiKey, audit: &AuditDraft) -> Result<KeyInsertion, StoreError> {
@@ -119,7 +141,24 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
     async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {
         let query = Entity::find().filter(named(name)).filter(Column::Deleted.eq(false));
         let found = query.one(self.database.readers()?).await.map_err(store_error)?;
-        found.map(to_key).transpose()
+        let now = self.database.now();
+        found.map(|row| to_key(row, now)).transpose()
+    }
+
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<ApiKey>, StoreError> {
+        let now = self.database.now();
+        let query = select_named(name, within, now).limit(ResourceName::MAX_MATCHES as u64);
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        rows.into_iter().map(|row| to_key(row, now)).collect()
+    }
+
+    async fn page(&self, filter: &KeyFilter, offset: u64, limit: u64) -> Result<(Vec<ApiKey>, u64), StoreError> {
+        let snapshot = self.database.snapshot().await?;
+        let query = Entity::find().filter(matching(filter));
+        let total = query.clone().count(&snapshot).await.map_err(store_error)?;
+        let rows = newest_first(query).offset(offset).limit(limit).all(&snapshot).await.map_err(store_error)?;
+        let now = self.database.now();
+        Ok((rows.into_iter().map(|row| to_key(row, now)).collect::<Result<_, _>>()?, total))
     }
 
     async fn identities(&self, names: &[KeyReference]) -> Result<Vec<KeyIdentity>, StoreError> {
@@ -148,29 +187,10 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             Some(id) => Column::WorkspaceId.eq(id.to_string()),
             None => Column::WorkspaceId.is_null(),
         };
-        let rows = Entity::find()
-            .filter(whose)
-            .filter(Column::Deleted.eq(false))
-            .order_by_desc(Column::CreatedAt)
-            .order_by_desc(Column::Id)
-            .all(self.database.readers()?)
-            .await
-            .map_err(store_error)?;
-        rows.into_iter().map(to_key).collect()
-    }
-
-    async fn set_disabled(
-        &self,
-        id: ApiKeyId,
-        disabled: bool,
-        rule: LastKeyRule,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreKeyError> {
-        let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
-        let change = other.col_expr(Column::Disabled, Expr::value(disabled));
-        let changed = self.change(id, change, LimitChange::None, rule, audit).await?.is_committed()?;
-        // An unchanged value needs no write.
-        Ok(changed || ApiKeyRepository::find(self, &id.into()).await?.is_some())
+        let query = newest_first(Entity::find().filter(whose).filter(Column::Deleted.eq(false)));
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        let now = self.database.now();
+        rows.into_iter().map(|row| to_key(row, now)).collect()
     }
 
     async fn update(
@@ -179,42 +199,45 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         after: &ApiKey,
         rule: LastKeyRule,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreKeyError> {
+    ) -> Result<KeyUpdate, StoreKeyError> {
         let changeable = |key: &ApiKey| {
             let scope = key.scope.management().cloned();
-            (key.name.clone(), scope, key.expires_at.map(millis), key.limit, key.rates)
+            let state = (key.disabled, key.guardrail_id, key.users.clone());
+            (key.name.clone(), scope, key.expires_at.map(millis), key.limit, key.rates, state)
         };
         if changeable(before) == changeable(after) {
             let found = ApiKeyRepository::find(self, &after.id.into()).await?;
-            return Ok(found.is_some_and(|found| changeable(&found) == changeable(after)));
+            let is_equal = found.is_some_and(|found| changeable(&found) == changeable(after));
+            return Ok(if is_equal { KeyUpdate::Updated } else { KeyUpdate::Conflict });
         }
-        let (was, row) = (to_row(before), to_row(after));
-        let change = Entity::update_many()
-            .filter(Column::Name.eq(was.name))
-            .filter(unchanged(Column::ManagementAccess, was.management_access))
-            .filter(unchanged(Column::ManagementWorkspaces, was.management_workspaces))
-            .filter(unchanged(Column::LimitPico, was.limit_pico))
-            .filter(unchanged(Column::LimitReset, was.limit_reset))
-            .filter(unchanged(Column::ExpiresAt, was.expires_at))
-            .filter(unchanged(Column::RequestsPerMinute, was.requests_per_minute))
-            .filter(unchanged(Column::TokensPerMinute, was.tokens_per_minute))
-            .col_expr(Column::Name, Expr::value(row.name))
-            .col_expr(Column::ManagementAccess, Expr::value(row.management_access))
-            .col_expr(Column::ManagementWorkspaces, Expr::value(row.management_workspaces))
-            .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
-            .col_expr(Column::LimitReset, Expr::value(row.limit_reset))
-            .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
-            .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
-            .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
+        let transaction = self.database.begin().await?;
+        if before.scope != after.scope && !has_workspaces(&transaction, &after.scope).await? {
+            return Ok(KeyUpdate::UnknownWorkspace);
+        }
+        let mut change = update_columns(&to_row(before), to_row(after));
+        if before.guardrail_id != after.guardrail_id {
+            if !has_guardrail(&transaction, after).await? {
+                return Ok(KeyUpdate::UnknownGuardrail);
+            }
+            let assigned = after.guardrail_id.map(|_| (millis(self.database.now()), audit.actor.name.clone()));
+            let (at, actor) = assigned.unzip();
+            change = change
+                .col_expr(Column::GuardrailAssignedAt, Expr::value(at))
+                .col_expr(Column::GuardrailAssignedBy, Expr::value(actor));
+        }
         let limits = LimitChange::of(before.limit != after.limit);
-        Ok(self.change(after.id, change, limits, rule, audit).await?.is_committed()?)
+        let changed = self.change_in(transaction, after.id, change, limits, rule, audit).await?;
+        Ok(if changed.is_committed()? { KeyUpdate::Updated } else { KeyUpdate::Conflict })
     }
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let row = to_row(after);
         let rotation = Entity::update_many()
             .filter(Column::Hash.eq(hash_column(&before.hash)))
             .col_expr(Column::Hash, Expr::value(hash_column(&after.hash)))
-            .col_expr(Column::Label, Expr::value(after.label.as_str()));
+            .col_expr(Column::Label, Expr::value(after.label.as_str()))
+            .col_expr(Column::PreviousHash, Expr::value(row.previous_hash))
+            .col_expr(Column::PreviousExpiresAt, Expr::value(row.previous_expires_at));
         let change = self.change(before.id, rotation, LimitChange::None, LastKeyRule::Waived, audit).await?;
         Ok(change == Change::Committed)
     }
@@ -223,7 +246,9 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         let deletion = Entity::update_many()
             .col_expr(Column::Deleted, Expr::value(true))
             // A deleted key has no guardrail, so that guardrails count and change only live ones.
-            .col_expr(Column::GuardrailId, Expr::value(None::<String>));
+            .col_expr(Column::GuardrailId, Expr::value(None::<String>))
+            .col_expr(Column::PreviousHash, Expr::value(None::<Vec<u8>>))
+            .col_expr(Column::PreviousExpiresAt, Expr::value(None::<i64>));
         Ok(self.change(id, deletion, LimitChange::None, rule, audit).await?.is_committed()?)
     }
 }
@@ -232,7 +257,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
 impl KeyGrants for SeaOrmApiKeyRepository {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         let found = Entity::find()
-            .filter(Column::Hash.eq(hash_column(hash)))
+            .filter(has_secret(hash_column(hash), self.database.now()))
             .filter(Column::Deleted.eq(false))
             .find_also_related(workspaces::Entity)
             .one(self.database.readers()?)
@@ -240,6 +265,62 @@ impl KeyGrants for SeaOrmApiKeyRepository {
             .map_err(store_error)?;
         found.map(|(key, workspace)| to_grant(*hash, &key, workspace).map(Arc::new)).transpose()
     }
+}
+
+/// Returns true if the workspaces of the scope exist.
+async fn has_workspaces(connection: &impl ConnectionTrait, scope: &ApiKeyScope) -> Result<bool, StoreError> {
+    let named = scope.management().and_then(ManagementScope::workspaces).unwrap_or_default();
+    for id in scope.workspace_id().iter().chain(named) {
+        if !workspace_exists(connection, *id).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns true if the guardrail of the key exists in its workspace, or it has none.
+async fn has_guardrail(connection: &impl ConnectionTrait, key: &ApiKey) -> Result<bool, StoreError> {
+    let Some(id) = key.guardrail_id else { return Ok(true) };
+    let Some(workspace) = key.scope.workspace_id() else { return Ok(false) };
+    let query = guardrails::Entity::find_by_id(id.to_string())
+        .filter(guardrails::Column::WorkspaceId.eq(workspace.to_string()));
+    Ok(query.one(connection).await.map_err(store_error)?.is_some())
+}
+
+/// Returns the statement that replaces the changeable columns if they equal `was`. Disabling ends a previous secret.
+fn update_columns(was: &Model, row: Model) -> UpdateMany<Entity> {
+    let change = Entity::update_many()
+        .filter(Column::Name.eq(was.name.as_str()))
+        .filter(Column::Disabled.eq(was.disabled))
+        .filter(unchanged(Column::ManagementAccess, was.management_access.clone()))
+        .filter(unchanged(Column::ManagementWorkspaces, was.management_workspaces.clone()))
+        .filter(unchanged(Column::LimitPico, was.limit_pico))
+        .filter(unchanged(Column::LimitReset, was.limit_reset.clone()))
+        .filter(unchanged(Column::ExpiresAt, was.expires_at))
+        .filter(unchanged(Column::RequestsPerMinute, was.requests_per_minute))
+        .filter(unchanged(Column::TokensPerMinute, was.tokens_per_minute))
+        .filter(unchanged(Column::GuardrailId, was.guardrail_id.clone()))
+        .filter(unchanged(Column::CreatorUserId, was.creator_user_id.clone()))
+        .filter(unchanged(Column::ExternalUser, was.external_user.clone()))
+        .col_expr(Column::Name, Expr::value(row.name))
+        .col_expr(Column::Disabled, Expr::value(row.disabled))
+        .col_expr(Column::ManagementAccess, Expr::value(row.management_access))
+        .col_expr(Column::ManagementWorkspaces, Expr::value(row.management_workspaces))
+        .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
+        .col_expr(Column::LimitReset, Expr::value(row.limit_reset))
+        .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
+        .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
+        .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute))
+        .col_expr(Column::GuardrailId, Expr::value(row.guardrail_id))
+        .col_expr(Column::CreatorUserId, Expr::value(row.creator_user_id))
+        .col_expr(Column::ExternalUser, Expr::value(row.external_user))
+        .col_expr(Column::UpdatedAt, Expr::value(row.updated_at));
+    if !row.disabled {
+        return change;
+    }
+    change
+        .col_expr(Column::PreviousHash, Expr::value(None::<Vec<u8>>))
+        .col_expr(Column::PreviousExpiresAt, Expr::value(None::<i64>))
 }
 
 /// Returns the condition for a key reference.
@@ -345,19 +426,32 @@ fn to_row(key: &ApiKey) -> Model {
         tokens_per_minute: key.rates.tokens_per_minute.map(i64::from),
         guardrail_assigned_at: None,
         guardrail_assigned_by: None,
+        creator_user_id: key.users.creator.as_ref().map(|label| label.as_str().to_owned()),
+        external_user: key.users.external.as_ref().map(|label| label.as_str().to_owned()),
+        updated_at: key.updated_at.map(millis),
+        previous_hash: key.previous_secret.map(|secret| hash_column(&secret.hash)),
+        previous_expires_at: key.previous_secret.map(|secret| millis(secret.expires_at)),
         audit_hash: None,
     }
 }
 
-fn to_key(row: Model) -> Result<ApiKey, StoreError> {
+/// Reads a key as of a time: a previous secret that has expired does not exist.
+fn to_key(row: Model, now: DateTime<Utc>) -> Result<ApiKey, StoreError> {
     let id = key_id(&row.id, "api_keys.id", &row.label)?;
     let hash = hash(&row.hash, "api_keys.hash", id)?;
     let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", id)).transpose()?;
     let guardrail_id = row.guardrail_id.as_ref().map(|held| parse(held, "api_keys.guardrail_id", id)).transpose()?;
+    let users = KeyUsers {
+        creator: to_label(row.creator_user_id.as_deref(), "api_keys.creator_user_id", id)?,
+        external: to_label(row.external_user.as_deref(), "api_keys.external_user", id)?,
+    };
     Ok(ApiKey {
         id,
         hash,
         scope: to_scope(id, &row)?,
+        users,
+        previous_secret: to_previous_secret(id, &row)?.filter(|secret| secret.expires_at > now),
+        updated_at: row.updated_at.map(|at| moment(at, "api_keys.updated_at", id)).transpose()?,
         limit: spend_limit(row.limit_pico, row.limit_reset.as_deref(), "api_keys.limit_reset", id)?,
         rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", id)?,
         label: row.label,
@@ -367,6 +461,16 @@ fn to_key(row: Model) -> Result<ApiKey, StoreError> {
         guardrail_id,
         created_at: moment(row.created_at, "api_keys.created_at", id)?,
     })
+}
+
+fn to_label(text: Option<&str>, column: &str, id: ApiKeyId) -> Result<Option<UserLabel>, StoreError> {
+    text.map(|text| UserLabel::try_new(text).map_err(|_| corrupt(column, id))).transpose()
+}
+
+fn to_previous_secret(id: ApiKeyId, row: &Model) -> Result<Option<PreviousSecret>, StoreError> {
+    let (Some(secret), Some(at)) = (&row.previous_hash, row.previous_expires_at) else { return Ok(None) };
+    let hash = hash(secret, "api_keys.previous_hash", id)?;
+    Ok(Some(PreviousSecret { hash, expires_at: moment(at, "api_keys.previous_expires_at", id)? }))
 }
 
 fn to_scope(id: ApiKeyId, row: &Model) -> Result<ApiKeyScope, StoreError> {
@@ -431,5 +535,7 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
         }
     };
     let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", id)).transpose()?;
+    let previous = to_previous_secret(id, row)?.filter(|secret| secret.hash == hash);
+    let expires_at = expires_at.into_iter().chain(previous.map(|secret| secret.expires_at)).min();
     Ok(KeyGrant { id, hash, disabled: row.disabled, expires_at, scope })
 }

@@ -5,6 +5,7 @@ mod assignments;
 mod destinations;
 mod documents;
 mod guardrails;
+mod key_queries;
 mod models;
 mod outbox;
 mod rows;

@@ -257,7 +257,10 @@ pub fn key(number: u64, scope: ApiKeyScope) -> ApiKey {
         limit: None,
         rates: RateLimits::default(),
         guardrail_id: None,
+        users: domain::api_key::KeyUsers::default(),
+        previous_secret: None,
         created_at: at(0),
+        updated_at: None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! `GET /key`: the caller's own key.
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use domain::api_key::{GetOwnKeyError, OwnKey, OwnLimit};
 use serde_json::value::RawValue;
 
+use crate::endpoints::keys::record::KeyView;
 use crate::endpoints::prelude::*;
-use crate::http::response::{ResetInterval, time, usd};
+use crate::http::response::{ResetInterval, no_store, time, usd};
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/key", |call, caller, _| Box::pin(handle(call, caller)), tags::KEYS, describe);
@@ -20,9 +20,6 @@ fn describe() -> Operation {
         .answer(body, "The key", &[])
 }
 
-/// A key's amounts change with every request and must not be cached.
-const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
-
 impl From<GetOwnKeyError> for ApiError {
     fn from(error: GetOwnKeyError) -> Self {
         match error {
@@ -36,7 +33,8 @@ impl From<GetOwnKeyError> for ApiError {
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let own = call.gateway.services.get_own_key.execute(caller).await?;
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::new(&own) }))
+    // A key's amounts change with every request.
+    Ok(no_store(Data::respond(StatusCode::OK, View::new(&own))))
 }
 
 /// The caller's key.
@@ -44,65 +42,16 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
 #[schema(as = OwnKeyRecord)]
 #[expect(clippy::struct_excessive_bools, reason = "the members that clients require")]
 struct View<'a> {
-    /// The permanent id of the key. It does not change with the secret.
-    #[schema(format = "uuid")]
-    id: String,
-    /// The SHA-256 hash of the current secret, in hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    hash: String,
-    /// The masked secret.
-    label: &'a str,
-    name: &'a str,
-    /// The workspace id; null for a management key.
-    #[schema(required, format = "uuid")]
-    workspace_id: Option<String>,
+    #[serde(flatten)]
+    key: KeyView<'a>,
     is_management_key: bool,
     /// The same as `is_management_key`, under its older name.
     is_provisioning_key: bool,
-    /// The spending limit in USD; null means unlimited.
-    #[schema(required, value_type = Option<f64>)]
-    limit: Option<Box<RawValue>>,
-    /// The part of the limit that is not spent, in USD; negative after the limit was lowered below the spend.
-    #[schema(required, value_type = Option<f64>)]
-    limit_remaining: Option<Box<RawValue>>,
-    /// The reset period of the limit; null means never.
-    #[schema(required, value_type = Option<ResetInterval>)]
-    limit_reset: Option<&'static str>,
-    /// The spend of all time in USD.
-    #[schema(value_type = f64)]
-    usage: Box<RawValue>,
-    /// The spend of the current UTC day.
-    #[schema(value_type = f64)]
-    usage_daily: Box<RawValue>,
-    /// The spend of the current week, from Monday.
-    #[schema(value_type = f64)]
-    usage_weekly: Box<RawValue>,
-    /// The spend of the current month.
-    #[schema(value_type = f64)]
-    usage_monthly: Box<RawValue>,
-    /// Always 0.
-    byok_usage: u8,
-    /// Always 0.
-    byok_usage_daily: u8,
-    /// Always 0.
-    byok_usage_weekly: u8,
-    /// Always 0.
-    byok_usage_monthly: u8,
-    /// Always false: a provider's own key is not part of limits.
-    include_byok_in_limit: bool,
     /// Always false.
     is_free_tier: bool,
     /// Always null.
     #[schema(required)]
-    creator_user_id: Option<&'static str>,
-    /// Always null.
-    #[schema(required)]
     organization_id: Option<&'static str>,
-    #[schema(required, format = DateTime)]
-    expires_at: Option<String>,
-    /// The start of the key's last recorded request.
-    #[schema(required, format = DateTime)]
-    last_used_at: Option<String>,
     #[schema(value_type = Vec<String>, example = json!(["global"]))]
     allowed_data_regions: [&'static str; 1],
     free_model_daily_requests: FreeRequestsView,
@@ -169,33 +118,13 @@ struct BudgetView {
 
 impl<'a> View<'a> {
     fn new(own: &'a OwnKey) -> Self {
-        let OwnKey { key, spend, .. } = own;
-        let workspace_id = key.scope.workspace_id();
+        let is_management_key = own.record.key.scope.management().is_some();
         Self {
-            id: key.id.to_string(),
-            hash: key.hash.to_string(),
-            label: &key.label,
-            name: key.name.as_str(),
-            workspace_id: workspace_id.map(|id| id.to_string()),
-            is_management_key: workspace_id.is_none(),
-            is_provisioning_key: workspace_id.is_none(),
-            limit: key.limit.map(|limit| usd(limit.amount)),
-            limit_remaining: own.own_limit().map(|status| usd(status.unspent())),
-            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
-            usage: usd(spend.total),
-            usage_daily: usd(spend.daily),
-            usage_weekly: usd(spend.weekly),
-            usage_monthly: usd(spend.monthly),
-            byok_usage: 0,
-            byok_usage_daily: 0,
-            byok_usage_weekly: 0,
-            byok_usage_monthly: 0,
-            include_byok_in_limit: false,
+            key: KeyView::new(&own.record, None),
+            is_management_key,
+            is_provisioning_key: is_management_key,
             is_free_tier: false,
-            creator_user_id: None,
             organization_id: None,
-            expires_at: key.expires_at.map(time),
-            last_used_at: own.last_used_at.map(time),
             allowed_data_regions: ["global"],
             free_model_daily_requests: FreeRequestsView { limit: 0, remaining: 0, used: 0 },
             rate_limit: RateLimitView {

@@ -11,6 +11,7 @@ pub(crate) mod get_model;
 pub(crate) mod get_own_key;
 pub(crate) mod guardrails;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod list_model_endpoints;
 pub(crate) mod list_models;
 pub(crate) mod list_permitted_models;
@@ -19,7 +20,6 @@ pub(crate) mod list_zero_retention_endpoints;
 mod model_filters;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
-pub(crate) mod rotate_api_key;
 pub(crate) mod submit_decision;
 pub(crate) mod usage;
 
@@ -35,7 +35,6 @@ mod prelude {
     pub(super) use utoipa::ToSchema;
 
     pub(super) use crate::http::call::Call;
-    pub(super) use crate::http::change::RecordResponse;
     pub(super) use crate::http::error::ApiError;
     pub(super) use crate::http::operation::{BodySchema, Operation, if_none_match, path, tags};
     pub(super) use crate::http::parameters;

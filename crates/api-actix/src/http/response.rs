@@ -81,6 +81,12 @@ impl Deleted {
 pub(crate) const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+/// Marks a response as one that must not be stored: it has a secret, or amounts that change with every request.
+pub(crate) fn no_store(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    response
+}
+
 /// A response body with its entity tag, ready to be sent any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct TaggedBody {

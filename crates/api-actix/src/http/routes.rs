@@ -414,6 +414,8 @@ mod tests {
             "/guardrails/{id}/versions",
             "/guardrails/{id}/versions/{version}",
             "/guardrails/{id}/versions/{version}/restore",
+            "/keys",
+            "/keys/{hash}",
             "/keys/{hash}/rotate",
             "/observability/destinations",
             "/observability/destinations/{id}",

@@ -9,8 +9,8 @@ use api_actix::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, GetOwnKey, KeyGrants, NoGrantCache,
-    RotateApiKey,
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, CreateApiKey, GetOwnKey, KeyGrants,
+    ManageApiKeys, NoGrantCache, ReadApiKeys, RotateApiKey,
 };
 use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::authority::ManagementScope;
@@ -207,7 +207,10 @@ impl Setup {
             clock: Arc::new(clock.clone()),
             ids: Arc::new(ids.clone()),
         };
-        let get_own_key = GetOwnKey::new(self.store.api_keys(), self.store.limits(), Arc::clone(&self.usage));
+        let (keys, limits) = (self.store.api_keys(), self.store.limits());
+        let read_keys =
+            ReadApiKeys::new(keys.clone(), limits.clone(), Arc::clone(&self.usage), Arc::new(clock.clone()));
+        let get_own_key = GetOwnKey::new(keys.clone(), limits, read_keys.clone());
         let timer = Arc::new(ManualTimer::new(clock.clone()));
         let usage = Arc::clone(&self.usage);
         let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
@@ -259,10 +262,19 @@ impl Setup {
                 ledger: self.store.limits(),
                 clock: Arc::new(clock.clone()),
             }),
+            read_keys,
+            create_key: CreateApiKey::new(
+                keys.clone(),
+                Arc::new(clock.clone()),
+                Arc::new(ids.clone()),
+                Arc::new(new_secrets()),
+            ),
+            manage_keys: ManageApiKeys::new(keys, Arc::new(clock.clone())),
             rotate_key: Arc::new(RotateApiKey::new(
                 self.store.api_keys(),
                 Arc::new(NoGrantCache),
                 Arc::new(new_secrets()),
+                Arc::new(clock.clone()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
             repetitions: self.store.repetitions(),
@@ -436,9 +448,12 @@ async fn fill(store: &MemoryStore) {
             limit: None,
             rates: RateLimits::default(),
             guardrail_id: None,
+            users: domain::api_key::KeyUsers::default(),
+            previous_secret: None,
             created_at: now(),
+            updated_at: None,
         };
-        assert!(store.api_keys().insert(&key, &audit_draft()).await.unwrap());
+        assert!(store.api_keys().insert(&key, &audit_draft()).await.unwrap().is_inserted());
     }
     let name = GuardrailName::try_new("g").unwrap();
     let guardrail = Guardrail {

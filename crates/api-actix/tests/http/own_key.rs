@@ -24,7 +24,7 @@ async fn limit(setup: &Setup) {
     let mut after = before.clone();
     after.limit = Some(SpendLimit { amount: "0.1".parse().unwrap(), reset: None });
     let audit = AuditDraft::done(&Actor::system(), "key.update", "key", Json::object([]));
-    assert!(keys.update(&before, &after, LastKeyRule::Waived, &audit).await.unwrap());
+    keys.update(&before, &after, LastKeyRule::Waived, &audit).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,14 +1,20 @@
 //! Errors of keys.
 
-use super::KeyReference;
 use crate::authority::{InvalidManagementScope, Restricted};
+use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
+use crate::naming::NameError;
 
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key name has 1 to 200 characters and no control characters")]
 pub struct InvalidApiKeyName;
+
+/// The label is empty, too long or has control characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a label of a user has 1 to 512 characters and no control characters")]
+pub struct InvalidUserLabel;
 
 /// An authentication error. All invalid credentials get the same message, which does not reveal whether a key exists.
 #[derive(Debug, thiserror::Error)]
@@ -93,9 +99,15 @@ pub enum CreateApiKeyError {
     /// The expiry is in the past.
     #[error("the expiry is in the past")]
     ExpiryInThePast,
-    /// The workspace of the inference key does not exist.
+    /// A label is invalid.
+    #[error(transparent)]
+    InvalidLabel(#[from] InvalidUserLabel),
+    /// The workspace of the inference key, or one of the management scope, does not exist.
     #[error("workspace not found")]
     UnknownWorkspace,
+    /// The guardrail does not exist in the workspace of the key.
+    #[error("guardrail not found in the workspace of the key")]
+    UnknownGuardrail,
     /// Another key has the name.
     #[error("a key named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate")]
     NameTaken(String),
@@ -109,7 +121,11 @@ impl CreateApiKeyError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Restricted(error) => error.kind(),
-            Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
+            Self::InvalidName(_)
+            | Self::InvalidLimit(_)
+            | Self::InvalidLabel(_)
+            | Self::ExpiryInThePast
+            | Self::UnknownGuardrail => ErrorKind::InvalidRequest,
             Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::NameTaken(_) => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
@@ -148,9 +164,12 @@ pub enum ChangeApiKeyError {
     /// The caller lacks the right.
     #[error(transparent)]
     Restricted(#[from] Restricted),
-    /// The key does not exist, or is deleted.
-    #[error("key {0} not found")]
-    UnknownKey(KeyReference),
+    /// No key or several keys have the name.
+    #[error("key {0}")]
+    Name(#[from] NameError),
+    /// The key has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
     /// The name is invalid.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),
@@ -160,6 +179,23 @@ pub enum ChangeApiKeyError {
     /// The new scope is invalid.
     #[error(transparent)]
     InvalidScope(#[from] InvalidManagementScope),
+    /// A label is invalid.
+    #[error(transparent)]
+    InvalidLabel(#[from] InvalidUserLabel),
+    /// The guardrail does not exist in the workspace of the key.
+    #[error("guardrail not found in the workspace of the key")]
+    UnknownGuardrail,
+    /// A workspace of the new scope does not exist.
+    #[error("a workspace of the scope does not exist")]
+    UnknownWorkspace,
+    /// The caller names another workspace than that of the key.
+    #[error(
+        "a key does not move to another workspace: its history, documents and limits belong to one; create another key"
+    )]
+    OtherWorkspace,
+    /// The grace period is too long.
+    #[error("a grace period has at most {} seconds", super::MAX_GRACE.as_secs())]
+    GraceTooLong,
     /// An inference key has no management scope.
     #[error("only a management key has access and workspaces")]
     ScopeOfInferenceKey,
@@ -184,11 +220,17 @@ impl ChangeApiKeyError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownKey(_) => ErrorKind::NotFound,
+            Self::Name(error) => error.kind(),
+            Self::PreconditionFailed(error) => error.kind(),
             Self::Restricted(error) => error.kind(),
             Self::InvalidName(_)
             | Self::InvalidLimit(_)
             | Self::InvalidScope(_)
+            | Self::InvalidLabel(_)
+            | Self::UnknownGuardrail
+            | Self::UnknownWorkspace
+            | Self::GraceTooLong
+            | Self::OtherWorkspace
             | Self::ScopeOfInferenceKey
             | Self::ResetWithoutLimit
             | Self::ExpiryInThePast => ErrorKind::InvalidRequest,

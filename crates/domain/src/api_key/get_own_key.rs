@@ -2,22 +2,15 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-
-use super::{ApiKey, ApiKeyRepository, Principal};
-use crate::budget::{BudgetScope, KeySpend, LedgerReader, LimitStatus, Payer};
+use super::{ApiKeyRepository, KeyRecord, Principal, ReadApiKeys};
+use crate::budget::{BudgetScope, LedgerReader, LimitStatus, Payer};
 use crate::error::{ErrorKind, StoreError};
-use crate::usage::{UsageFilter, UsageRepository};
 
 /// The caller's own key, with its spend and the limits that apply to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnKey {
-    /// The key.
-    pub key: ApiKey,
-    /// Its spend.
-    pub spend: KeySpend,
-    /// The start of its last recorded request.
-    pub last_used_at: Option<DateTime<Utc>>,
+    /// The key with its usage.
+    pub record: KeyRecord,
     /// Every limit that applies, in the order of checking; a management key has none.
     pub limits: Vec<OwnLimit>,
 }
@@ -26,11 +19,6 @@ impl OwnKey {
     /// Returns the limit with the least room; of several, the first.
     pub fn tightest_limit(&self) -> Option<&OwnLimit> {
         self.limits.iter().min_by_key(|limit| limit.status.room())
-    }
-
-    /// Returns the status of the key's own limit.
-    pub fn own_limit(&self) -> Option<&LimitStatus> {
-        self.limits.iter().find(|limit| limit.scope == OwnLimitScope::Key).map(|limit| &limit.status)
     }
 }
 
@@ -87,17 +75,13 @@ impl GetOwnKeyError {
 pub struct GetOwnKey {
     keys: Arc<dyn ApiKeyRepository>,
     ledger: Arc<dyn LedgerReader>,
-    usage: Arc<dyn UsageRepository>,
+    records: ReadApiKeys,
 }
 
 impl GetOwnKey {
     /// Wires the ports; `ledger` is that of the process, so that the figures contain its charges and holds.
-    pub fn new(
-        keys: Arc<dyn ApiKeyRepository>,
-        ledger: Arc<dyn LedgerReader>,
-        usage: Arc<dyn UsageRepository>,
-    ) -> Self {
-        Self { keys, ledger, usage }
+    pub fn new(keys: Arc<dyn ApiKeyRepository>, ledger: Arc<dyn LedgerReader>, records: ReadApiKeys) -> Self {
+        Self { keys, ledger, records }
     }
 
     /// Reads the key of the caller.
@@ -105,9 +89,13 @@ impl GetOwnKey {
         let limits = self.limits(caller).await?;
         let id = caller.id().ok_or(GetOwnKeyError::NoKey)?;
         let key = self.keys.find(&id.into()).await?.ok_or(GetOwnKeyError::Deleted)?;
-        let spend = self.ledger.key_spend(&[key.id]).await?.into_iter().next().unwrap_or_default();
-        let newest = self.usage.list(&UsageFilter::for_key(key.id), 1).await?;
-        Ok(OwnKey { last_used_at: newest.first().map(|record| record.created_at), key, spend, limits })
+        let mut record = self.records.record(key).await?;
+        if let Some(OwnLimit { status, .. }) = limits.iter().find(|limit| limit.scope == OwnLimitScope::Key) {
+            // The amounts that reject the next request.
+            record.limit_remaining = Some(status.unspent());
+            record.spend.reserved = status.reserved;
+        }
+        Ok(OwnKey { record, limits })
     }
 
     async fn limits(&self, caller: &Principal) -> Result<Vec<OwnLimit>, StoreError> {
@@ -137,6 +125,7 @@ mod tests {
     use crate::budget::{MockLedgerReader, ResetInterval};
     use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
     use crate::money::Usd;
+    use crate::system::MockClock;
     use crate::usage::MockUsageRepository;
     use uuid::Uuid;
 
@@ -166,11 +155,17 @@ mod tests {
         Principal::Inference(key.under(default.map(guardrail), own.map(guardrail)))
     }
 
+    fn over(keys: MockApiKeyRepository, ledger: MockLedgerReader) -> GetOwnKey {
+        let (keys, ledger): (Arc<dyn ApiKeyRepository>, Arc<dyn LedgerReader>) = (Arc::new(keys), Arc::new(ledger));
+        let (usage, clock) = (Arc::new(MockUsageRepository::new()), Arc::new(MockClock::new()));
+        let records = ReadApiKeys::new(Arc::clone(&keys), Arc::clone(&ledger), usage, clock);
+        GetOwnKey::new(keys, ledger, records)
+    }
+
     async fn limits(caller: &Principal, statuses: Vec<LimitStatus>) -> Vec<OwnLimit> {
         let mut ledger = MockLedgerReader::new();
         ledger.expect_limit_statuses().return_once(move |_| Ok(statuses));
-        let (keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
-        GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage)).limits(caller).await.unwrap()
+        over(MockApiKeyRepository::new(), ledger).limits(caller).await.unwrap()
     }
 
     #[tokio::test]
@@ -198,18 +193,17 @@ mod tests {
 
     #[tokio::test]
     async fn management_key_has_no_limits_and_reads_no_ledger_of_them() {
-        let (keys, ledger, usage) = (MockApiKeyRepository::new(), MockLedgerReader::new(), MockUsageRepository::new());
         let caller = Principal::Management(ManagementKey::for_tests(key_id()));
-        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage));
+        let use_case = over(MockApiKeyRepository::new(), MockLedgerReader::new());
         assert_eq!(use_case.limits(&caller).await.unwrap(), []);
     }
 
     #[tokio::test]
     async fn key_deleted_after_authentication_is_unauthenticated() {
-        let (mut keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
+        let mut keys = MockApiKeyRepository::new();
         keys.expect_find().return_once(|_| Ok(None));
         let caller = Principal::Management(ManagementKey::for_tests(key_id()));
-        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(MockLedgerReader::new()), Arc::new(usage));
+        let use_case = over(keys, MockLedgerReader::new());
         assert_eq!(use_case.execute(&caller).await.unwrap_err().kind(), ErrorKind::Unauthenticated);
     }
 
@@ -217,8 +211,7 @@ mod tests {
     async fn failing_ledger_is_unavailable_and_never_unlimited() {
         let mut ledger = MockLedgerReader::new();
         ledger.expect_limit_statuses().return_once(|_| Err(StoreError::unavailable("gone")));
-        let (keys, usage) = (MockApiKeyRepository::new(), MockUsageRepository::new());
-        let use_case = GetOwnKey::new(Arc::new(keys), Arc::new(ledger), Arc::new(usage));
+        let use_case = over(MockApiKeyRepository::new(), ledger);
         let error = use_case.execute(&inference(None, None)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
     }

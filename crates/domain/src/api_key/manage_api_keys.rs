@@ -1,4 +1,4 @@
-//! Updating, disabling, enabling and deleting keys.
+//! Updating and deleting keys.
 
 use std::sync::Arc;
 
@@ -6,13 +6,16 @@ use chrono::{DateTime, Utc};
 
 use super::create_api_key::check_limits;
 use super::model::{audit_draft, view};
-use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ChangeApiKeyError, KeyReference, LastKeyRule};
+use super::{
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ChangeApiKeyError, KeyUpdate, KeyUsers, LastKeyRule, UserLabel,
+};
 use crate::authority::{Authority, ManagementAccess, ManagementScope, Right};
 use crate::budget::{ResetInterval, SpendLimit};
+use crate::change::Change;
 use crate::edit::Edit;
-use crate::ids::WorkspaceId;
-use crate::json::Json;
+use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
+use crate::naming::{NameError, ResourceName, only_match};
 use crate::rate::RateLimits;
 use crate::system::Clock;
 
@@ -24,6 +27,8 @@ const MAX_ATTEMPTS: u32 = 8;
 pub struct ApiKeyChange {
     /// The display name, 1 to 200 characters.
     pub name: Option<String>,
+    /// The workspace that the caller believes the key to have. A key does not move.
+    pub workspace_id: Option<WorkspaceId>,
     /// The access of a management key.
     pub access: Option<ManagementAccess>,
     /// The workspaces of a management key, 1 to 100; cleared, all.
@@ -36,8 +41,16 @@ pub struct ApiKeyChange {
     pub requests_per_minute: Edit<u32>,
     /// At least 1.
     pub tokens_per_minute: Edit<u32>,
-    /// The expiry, in the future.
+    /// The expiry; a new one is in the future.
     pub expires_at: Edit<DateTime<Utc>>,
+    /// True rejects the key until it is enabled, and ends its previous secret.
+    pub disabled: Option<bool>,
+    /// The guardrail, of the key's workspace; requires [`Right::Write`].
+    pub guardrail_id: Edit<GuardrailId>,
+    /// The label of the user who created the key.
+    pub creator_user_id: Edit<String>,
+    /// The label of the user that the key belongs to.
+    pub external_user: Edit<String>,
 }
 
 impl ApiKeyChange {
@@ -51,14 +64,28 @@ impl ApiKeyChange {
             && self.requests_per_minute.is_keep()
             && self.tokens_per_minute.is_keep()
             && self.expires_at.is_keep()
+            && self.disabled.is_none()
+            && self.guardrail_id.is_keep()
+            && self.creator_user_id.is_keep()
+            && self.external_user.is_keep()
     }
 
     fn of(&self, before: &ApiKey, now: DateTime<Utc>) -> Result<ApiKey, ChangeApiKeyError> {
+        // The record of a management key has the default workspace in place of its own.
+        if before.scope.workspace_id().is_some_and(|own| self.workspace_id.is_some_and(|named| named != own)) {
+            return Err(ChangeApiKeyError::OtherWorkspace);
+        }
         let name = self.name.as_deref().map(ApiKeyName::try_new).transpose()?;
         let expires_at = self.expires_at.of(before.expires_at);
-        if matches!(self.expires_at, Edit::Set(at) if at <= now) {
+        if expires_at != before.expires_at && expires_at.is_some_and(|at| at <= now) {
             return Err(ChangeApiKeyError::ExpiryInThePast);
         }
+        let label = |edit: &Edit<String>, before: &Option<UserLabel>| match edit {
+            Edit::Keep => Ok(before.clone()),
+            Edit::Clear => Ok(None),
+            Edit::Set(label) => UserLabel::try_new(label).map(Some),
+        };
+        let disabled = self.disabled.unwrap_or(before.disabled);
         let after = ApiKey {
             name: name.unwrap_or_else(|| before.name.clone()),
             scope: self.scope_of(&before.scope)?,
@@ -68,9 +95,19 @@ impl ApiKeyChange {
                 tokens_per_minute: self.tokens_per_minute.of(before.rates.tokens_per_minute),
             },
             expires_at,
+            disabled,
+            guardrail_id: self.guardrail_id.of(before.guardrail_id),
+            users: KeyUsers {
+                creator: label(&self.creator_user_id, &before.users.creator)?,
+                external: label(&self.external_user, &before.users.external)?,
+            },
+            previous_secret: before.previous_secret.filter(|_| !disabled),
             ..before.clone()
         };
         check_limits(&after.scope, after.limit, after.rates)?;
+        if after.scope.management().is_some() && after.guardrail_id.is_some() {
+            return Err(ChangeApiKeyError::UnknownGuardrail);
+        }
         Ok(after)
     }
 
@@ -96,7 +133,7 @@ impl ApiKeyChange {
     }
 }
 
-/// Updates, disables, enables and deletes keys.
+/// Updates and deletes keys.
 pub struct ManageApiKeys {
     keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
@@ -109,54 +146,48 @@ impl ManageApiKeys {
     }
 
     /// Updates a key, and returns it. Concurrent changes are not lost: the later one is applied to the result of the
-    /// earlier.
+    /// earlier. A change that changes nothing is not written.
     pub async fn update(
         &self,
-        by: &Authority,
-        name: &KeyReference,
-        change: &ApiKeyChange,
+        change: &Change<'_, ApiKey>,
+        name: &ResourceName,
+        edit: &ApiKeyChange,
     ) -> Result<ApiKey, ChangeApiKeyError> {
+        let by = change.by();
         by.check(Right::Keys)?;
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.find(by, name).await?;
-            let after = change.of(&before, self.clock.now())?;
+            let before = find_visible(&*self.keys, by, name).await?;
+            let now = self.clock.now();
+            change.check_version(before.version())?;
+            let after = edit.of(&before, now)?;
             if after == before {
                 return Ok(before);
             }
+            if after.guardrail_id != before.guardrail_id {
+                by.check(Right::Write)?;
+            }
+            let after = ApiKey { updated_at: Some(now), ..after };
             let audit = audit_draft(by, "key.update", before.id, Some(view(&before)), Some(view(&after)));
-            if self.keys.update(&before, &after, LastKeyRule::of(by), &audit).await? {
-                return Ok(after);
+            let audit = change.audited(audit, &after);
+            match self.keys.update(&before, &after, LastKeyRule::of(by), &audit).await? {
+                KeyUpdate::Updated => return Ok(after),
+                KeyUpdate::Conflict => {}
+                KeyUpdate::UnknownWorkspace => return Err(ChangeApiKeyError::UnknownWorkspace),
+                KeyUpdate::UnknownGuardrail => return Err(ChangeApiKeyError::UnknownGuardrail),
             }
         }
         Err(ChangeApiKeyError::Contended)
     }
 
-    /// Disables or enables a key, and returns it. A disabled key is rejected until it is enabled.
-    pub async fn switch(
-        &self,
-        by: &Authority,
-        name: &KeyReference,
-        disabled: bool,
-    ) -> Result<ApiKey, ChangeApiKeyError> {
-        by.check(Right::Keys)?;
-        let found = self.find(by, name).await?;
-        let state = |disabled: bool| Some(Json::object([("disabled", if disabled { "true" } else { "false" })]));
-        let audit = audit_draft(by, "key.set_disabled", found.id, state(found.disabled), state(disabled));
-        let is_set = self.keys.set_disabled(found.id, disabled, LastKeyRule::of(by), &audit).await?;
-        if is_set { Ok(ApiKey { disabled, ..found }) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
-    }
-
     /// Deletes a key and returns it. It is rejected from then on, and its id and hash are never reused.
-    pub async fn delete(&self, by: &Authority, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
+    pub async fn delete(&self, change: &Change<'_, ApiKey>, name: &ResourceName) -> Result<ApiKey, ChangeApiKeyError> {
+        let by = change.by();
         by.check(Right::Keys)?;
-        let before = self.find(by, name).await?;
-        let audit = audit_draft(by, "key.delete", before.id, Some(view(&before)), None);
+        let before = find_visible(&*self.keys, by, name).await?;
+        change.check_version(before.version())?;
+        let audit = change.audited(audit_draft(by, "key.delete", before.id, Some(view(&before)), None), &before);
         let is_deleted = self.keys.delete(before.id, LastKeyRule::of(by), &audit).await?;
-        if is_deleted { Ok(before) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
-    }
-
-    async fn find(&self, by: &Authority, name: &KeyReference) -> Result<ApiKey, ChangeApiKeyError> {
-        find_visible(&*self.keys, by, name).await
+        if is_deleted { Ok(before) } else { Err(NameError::Unknown.into()) }
     }
 }
 
@@ -164,10 +195,9 @@ impl ManageApiKeys {
 pub(super) async fn find_visible(
     keys: &dyn ApiKeyRepository,
     by: &Authority,
-    name: &KeyReference,
+    name: &ResourceName,
 ) -> Result<ApiKey, ChangeApiKeyError> {
-    let found = keys.find(name).await?.filter(|key| key.scope.is_visible_to(by));
-    found.ok_or(ChangeApiKeyError::UnknownKey(*name))
+    Ok(only_match(keys.find_named(name, by.scope()).await?, |key| key.id.to_string())?)
 }
 
 #[cfg(test)]

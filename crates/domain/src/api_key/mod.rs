@@ -9,6 +9,7 @@ mod get_own_key;
 mod manage_api_keys;
 mod model;
 mod ports;
+mod read_api_keys;
 mod reference;
 mod rotate_api_key;
 
@@ -21,5 +22,6 @@ pub use get_own_key::*;
 pub use manage_api_keys::*;
 pub use model::*;
 pub use ports::*;
+pub use read_api_keys::*;
 pub use reference::*;
 pub use rotate_api_key::*;

@@ -2,14 +2,15 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{InvalidApiKeyName, KeyIdentity};
-use crate::audit::{Actor, AuditDraft};
+use super::{InvalidApiKeyName, InvalidUserLabel, KeyIdentity};
+use crate::audit::{Actor, AuditDraft, RowHasher};
 use crate::authority::{Authority, ManagementScope};
-use crate::budget::SpendLimit;
+use crate::budget::{ResetInterval, SpendLimit};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeyHash;
+use crate::version::Version;
 
 /// A stored key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +35,49 @@ pub struct ApiKey {
     pub rates: RateLimits,
     /// The guardrail of the key.
     pub guardrail_id: Option<GuardrailId>,
+    /// The operator's labels.
+    pub users: KeyUsers,
+    /// The secret before the last rotation, while it is valid.
+    pub previous_secret: Option<PreviousSecret>,
     /// The creation time.
     pub created_at: DateTime<Utc>,
+    /// The time of the last update, except for assignments of guardrails.
+    pub updated_at: Option<DateTime<Utc>>,
+}
+
+/// The users of a key: labels of the operator, which permit nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyUsers {
+    /// The user who created the key.
+    pub creator: Option<UserLabel>,
+    /// The user of the operator's service that the key belongs to.
+    pub external: Option<UserLabel>,
+}
+
+/// A label of a user, of 1 to 512 characters without control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserLabel(String);
+
+impl UserLabel {
+    /// Validates length and characters.
+    pub fn try_new(label: &str) -> Result<Self, InvalidUserLabel> {
+        let fits = (1..=512).contains(&label.chars().count()) && !label.chars().any(char::is_control);
+        if fits { Ok(Self(label.to_owned())) } else { Err(InvalidUserLabel) }
+    }
+
+    /// Returns the label.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A secret that a rotation replaced, and that stays valid for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreviousSecret {
+    /// Its SHA-256.
+    pub hash: ApiKeyHash,
+    /// The time from which it is rejected.
+    pub expires_at: DateTime<Utc>,
 }
 
 impl ApiKey {
@@ -43,6 +85,27 @@ impl ApiKey {
     pub fn is_lasting_unrestricted(&self) -> bool {
         let is_unrestricted = self.scope.management().is_some_and(ManagementScope::is_unrestricted);
         is_unrestricted && !self.disabled && self.expires_at.is_none()
+    }
+
+    /// Returns the version of the writable members.
+    pub fn version(&self) -> Version {
+        let management = self.scope.management().map(ManagementScope::view);
+        let label = |label: &Option<UserLabel>| label.as_ref().map(|label| label.as_str().to_owned());
+        RowHasher::new("key")
+            .text(self.id.to_string().as_str())
+            .text(self.name.as_str())
+            .text(management.as_ref().map(Json::text))
+            .number(i64::from(self.disabled))
+            .number(self.expires_at.map(|at| at.timestamp_millis()))
+            .number(self.limit.map(|limit| limit.amount.pico()))
+            .text(self.limit.and_then(|limit| limit.reset).map(ResetInterval::as_str))
+            .number(self.rates.requests_per_minute.map(i64::from))
+            .number(self.rates.tokens_per_minute.map(i64::from))
+            .text(self.guardrail_id.map(|id| id.to_string()).as_deref())
+            .text(label(&self.users.creator).as_deref())
+            .text(label(&self.users.external).as_deref())
+            .finish()
+            .into()
     }
 
     /// Returns the id and the hash.
@@ -118,7 +181,7 @@ pub struct KeyGrant {
     pub hash: ApiKeyHash,
     /// True while the key is disabled.
     pub disabled: bool,
-    /// The expiry; the key is rejected from then on.
+    /// The expiry of the caller's secret; it is rejected from then on.
     pub expires_at: Option<DateTime<Utc>>,
     /// The scope of the key, with data of its workspace.
     pub scope: GrantScope,
@@ -349,6 +412,11 @@ pub(super) fn view(key: &ApiKey) -> Json {
         ("requests_per_minute", &number(key.rates.requests_per_minute)),
         ("tokens_per_minute", &number(key.rates.tokens_per_minute)),
         ("expires_at", &text(key.expires_at.map(|at| at.to_rfc3339()))),
+        ("disabled", &key.disabled.to_string()),
+        ("guardrail_id", &text(key.guardrail_id.map(|id| id.to_string()))),
+        ("creator_user_id", &text(key.users.creator.as_ref().map(|label| label.as_str().to_owned()))),
+        ("external_user", &text(key.users.external.as_ref().map(|label| label.as_str().to_owned()))),
+        ("previous_secret_expires_at", &text(key.previous_secret.map(|secret| secret.expires_at.to_rfc3339()))),
     ])
 }
 

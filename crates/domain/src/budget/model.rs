@@ -144,6 +144,8 @@ pub struct KeySpend {
     pub weekly: Usd,
     /// This month.
     pub monthly: Usd,
+    /// The amount held under the key's own limit for running requests; zero without a limit.
+    pub reserved: Usd,
 }
 
 impl KeySpend {

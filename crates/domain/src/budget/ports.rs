@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Hold, HoldRequest, KeySpend, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
 use crate::error::StoreError;
-use crate::ids::{ApiKeyId, DecisionId};
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::{AttemptRecord, OutboxMessage, UsageRecord};
 
@@ -66,8 +66,9 @@ pub trait LedgerReader: Send + Sync {
     /// [`StoreError::Corrupt`].
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
 
-    /// Returns the spend of each key, in the order of the ids. A key without spend, or that never existed, has zeros.
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError>;
+    /// Returns the spend of each inference key, with its workspace, in the order of the ids. `reserved` is as that of
+    /// [`Self::limit_statuses`]. A key without spend, or that never existed, has zeros.
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError>;
 
     /// Returns once every record that this process charged before the call is stored.
     async fn store_pending(&self) -> Result<(), StoreError>;

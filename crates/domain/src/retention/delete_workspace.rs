@@ -135,7 +135,7 @@ impl DeleteWorkspace {
     ) -> Result<(), DeleteWorkspaceError> {
         if with.contains(&WorkspaceContent::Keys) {
             for key in self.keys.list(Some(id)).await? {
-                self.manage_keys.delete(by, &key.id.into()).await?;
+                self.manage_keys.delete(&Change::plain(by), &(&key.id).into()).await?;
             }
         }
         if with.contains(&WorkspaceContent::Documents) {

@@ -1,5 +1,7 @@
 //! The stores of usage records and of counts of rejected requests.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -74,6 +76,9 @@ pub trait UsageRepository: Send + Sync {
     /// totals are those of the days of the charges, also of records that retention removed; those of a query that needs
     /// records ([`UsageSumQuery::needs_records`]) are of the records that exist.
     async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError>;
+
+    /// Returns the start of the last recorded request of each key that has one.
+    async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError>;
 
     /// Returns the bytes ([`UsageRecord::stored_bytes`]) of the records that a workspace added today, a UTC day of the
     /// store's clock. They are counted in the transaction that adds the record.

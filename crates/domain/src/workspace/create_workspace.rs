@@ -131,7 +131,10 @@ impl BootstrapInstance {
             limit: None,
             rates: RateLimits::default(),
             guardrail_id: None,
+            users: crate::api_key::KeyUsers::default(),
+            previous_secret: None,
             created_at: now,
+            updated_at: None,
         };
         let details = Json::object([("workspace_id", Json::string(&workspace.id.to_string()).text())]);
         let subject = format!("key {}", key.id);

@@ -6,12 +6,13 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::super::join_all;
+use super::super::set_disabled;
 use super::Stores;
 use super::samples::{
     audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, suspend, workspace,
     workspace_id,
 };
-use crate::api_key::{ApiKey, LastKeyRule};
+use crate::api_key::{ApiKey, KeyInsertion, KeyUpdate, LastKeyRule};
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
 use crate::error::StoreError;
 use crate::guardrail::Guardrail;
@@ -80,7 +81,9 @@ async fn concurrent_appends_form_one_chain(stores: &Stores) {
     join_all((0..100).map(|number| async move {
         match number % 3 {
             0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
-            1 => assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap()),
+            1 => {
+                assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap().is_inserted())
+            }
             _ => drop(stores.audit.append(&draft(number)).await.unwrap()),
         }
     }))
@@ -147,19 +150,19 @@ macro_rules! assert_entries {
 
 async fn key_changes_append_one_entry_each(stores: &Stores) {
     let (keys, draft) = (&stores.api_keys, audit());
-    assert_entries!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
+    assert_entries!(stores, 0, Ok(KeyInsertion::UnknownWorkspace), keys.insert(&inference_key(1, 1), &draft));
     stores.workspaces.insert(&workspace(1), false, &draft).await.unwrap();
-    assert_entries!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
+    assert_entries!(stores, 1, Ok(KeyInsertion::Inserted), keys.insert(&inference_key(1, 1), &draft));
     assert_entries!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
-    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(true), set_disabled(&**keys, key_id(1), true, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(true), set_disabled(&**keys, key_id(1), true, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(true), set_disabled(&**keys, key_id(1), false, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), set_disabled(&**keys, key_id(2), true, LastKeyRule::Waived, &draft));
     let before = inference_key(1, 1);
     let after = ApiKey { limit: None, ..before.clone() };
-    assert_entries!(stores, 1, Ok(true), keys.update(&before, &after, LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.update(&before, &after, LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(true), keys.update(&after, &after, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(KeyUpdate::Updated), keys.update(&before, &after, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(KeyUpdate::Conflict), keys.update(&before, &after, LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(KeyUpdate::Updated), keys.update(&after, &after, LastKeyRule::Waived, &draft));
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
     assert_entries!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
     assert_entries!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
@@ -196,7 +199,7 @@ async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
     assert_entries!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), false, &draft));
     stores.workspaces.insert(&workspace(1), false, &draft).await.unwrap();
-    assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
+    assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap().is_inserted());
     assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), false, &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
     assert_entries!(stores, 1, Ok(true), guardrails.update(&second, None, &draft));

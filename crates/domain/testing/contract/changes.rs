@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::super::join_all;
+use super::super::set_disabled;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     limit_workspace, management_key, newest_change, suspend, workspace, workspace_id,
 };
-use crate::api_key::{KeyReference, LastKeyRule};
+use crate::api_key::{KeyReference, KeyUpdate, LastKeyRule};
 use crate::audit::Actor;
 use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS};
@@ -38,7 +39,7 @@ async fn since(stores: &Stores, last: ChangePosition) -> Changes {
 }
 
 async fn disable(stores: &Stores, number: u64, disabled: bool) {
-    assert!(stores.api_keys.set_disabled(key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(set_disabled(&*stores.api_keys, key_id(number), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 async fn changes_name_their_subjects_in_order(stores: &Stores) {
@@ -102,7 +103,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
     let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
-    assert!(stores.api_keys.update(&key, &key, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert_eq!(stores.api_keys.update(&key, &key, LastKeyRule::Waived, &audit()).await.unwrap(), KeyUpdate::Updated);
     assert!(!stores.api_keys.delete(key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
     let unknown = stores.workspaces.update(&workspace(9), &workspace(9), &audit()).await.unwrap();
     assert_eq!(unknown, WorkspaceUpdate::Differs);
@@ -278,7 +279,10 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             0 => {
                 let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
                 let after = crate::api_key::ApiKey { limit: Some(limit), ..key.clone() };
-                assert!(stores.api_keys.update(&key, &after, LastKeyRule::Waived, &audit()).await.unwrap());
+                assert_eq!(
+                    stores.api_keys.update(&key, &after, LastKeyRule::Waived, &audit()).await.unwrap(),
+                    KeyUpdate::Updated
+                );
             }
             1 => {
                 let changed = Guardrail { version: 3, budget: Some(limit), ..guardrail(2, 1) };

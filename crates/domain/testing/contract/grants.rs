@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::super::set_disabled;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
     limit_workspace, management_key, suspend, workspace, workspace_id,
 };
-use crate::api_key::{ApiKey, GrantScope, KeyGrant, LastKeyRule};
+use crate::api_key::{ApiKey, GrantScope, KeyGrant, KeyUpdate, LastKeyRule};
 use crate::audit::Actor;
 use crate::authority::ManagementScope;
 use crate::budget::{SpendLimit, WorkspaceBudgets};
@@ -99,10 +100,10 @@ async fn changes_become_visible(stores: &Stores) {
     add_guardrail(stores, &guardrail(9, 1)).await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.api_keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap();
+    set_disabled(&*stores.api_keys, key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(find(stores, 1).await.unwrap().disabled);
-    stores.api_keys.set_disabled(key_id(1), false, LastKeyRule::Waived, &audit()).await.unwrap();
+    set_disabled(&*stores.api_keys, key_id(1), false, LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
@@ -158,7 +159,10 @@ async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
     let unlimited = ApiKey { limit: None, ..inference_key(1, 1) };
     let limit = Some(SpendLimit { amount: Usd::from_pico(1), reset: None });
     let limited = ApiKey { limit, ..unlimited.clone() };
-    assert!(stores.api_keys.update(&unlimited, &limited, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert_eq!(
+        stores.api_keys.update(&unlimited, &limited, LastKeyRule::Waived, &audit()).await.unwrap(),
+        KeyUpdate::Updated
+    );
     stores.wait_for_grants().await;
     assert!(is_limited(stores, 1).await, "the key's own limit alone");
 }

@@ -1,12 +1,18 @@
 //! Cases of [`crate::api_key::ApiKeyRepository`].
 
-use super::super::join_all;
+use super::super::{join_all, set_disabled};
 use super::Stores;
-use super::samples::{
-    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, narrowed_key,
-    newest_change, workspace_id,
+use super::key_queries::{names_are_resolved_within_the_scope, page_has_filters_order_and_total};
+use super::key_secrets::{
+    previous_secret_is_the_same_key_until_its_expiry, rotation_disabling_and_deletion_end_the_previous_secret,
 };
-use crate::api_key::{ApiKey, ApiKeyName, GrantScope, KeyInsertion, KeyReference, LastKeyRule};
+use super::samples::{
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    key_id, management_key, narrowed_key, newest_change, workspace_id,
+};
+use crate::api_key::{
+    ApiKey, ApiKeyName, GrantScope, KeyInsertion, KeyReference, KeyUpdate, KeyUsers, LastKeyRule, UserLabel,
+};
 use crate::authority::ManagementAccess;
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
@@ -35,12 +41,19 @@ suite! {
         insert_unique_rejects_names_of_live_keys_in_the_same_scope,
         concurrent_unique_inserts_succeed_once,
         concurrent_deletes_succeed_once,
+        update_replaces_state_guardrail_and_labels,
+        insert_and_update_reject_unknown_workspaces_and_guardrails,
+        names_are_resolved_within_the_scope,
+        page_has_filters_order_and_total,
+        previous_secret_is_the_same_key_until_its_expiry,
+        rotation_disabling_and_deletion_end_the_previous_secret,
     }
 }
 
 async fn find_returns_inserted_key(stores: &Stores) {
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     add_workspace(stores, 1).await;
+    add_workspace(stores, 7).await;
     let forever = SpendLimit { amount: Usd::from_pico(1), reset: None };
     let keys = [
         inference_key(1, 1),
@@ -59,10 +72,13 @@ async fn find_returns_inserted_key(stores: &Stores) {
 }
 
 async fn insert_rejects_unknown_workspace(stores: &Stores) {
-    assert!(!stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap());
+    assert!(!stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap().is_inserted());
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None, "nothing is added");
     add_workspace(stores, 1).await;
-    assert!(stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap(), "its hash is not used up");
+    assert!(
+        stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap().is_inserted(),
+        "its hash is not used up"
+    );
 }
 
 async fn list_is_newest_first(stores: &Stores) {
@@ -86,7 +102,7 @@ async fn set_disabled_is_visible_and_writes_the_feed(stores: &Stores) {
     add_key(stores, &inference_key(2, 1)).await;
     for disabled in [true, false] {
         let before = newest_change(stores).await;
-        assert!(stores.api_keys.set_disabled(key_id(1), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
+        assert!(set_disabled(&*stores.api_keys, key_id(1), disabled, LastKeyRule::Waived, &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap().disabled, disabled);
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     }
@@ -96,7 +112,7 @@ async fn set_disabled_is_visible_and_writes_the_feed(stores: &Stores) {
         "another key is untouched"
     );
     assert!(
-        !stores.api_keys.set_disabled(key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap(),
+        !set_disabled(&*stores.api_keys, key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap(),
         "there is no such key"
     );
 }
@@ -117,11 +133,15 @@ async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
     add_key(stores, &states[0]).await;
     for pair in states.windows(2) {
         let before = newest_change(stores).await;
-        assert!(stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap());
+        assert_eq!(
+            stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap(),
+            KeyUpdate::Updated
+        );
         assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
-        assert!(
-            !stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap(),
+        assert_eq!(
+            stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap(),
+            KeyUpdate::Conflict,
             "it is not so any more"
         );
     }
@@ -131,13 +151,15 @@ async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
         "another key is untouched"
     );
     let [before, after] = [&inference_key(3, 1), &ApiKey { limit: None, ..inference_key(3, 1) }];
-    assert!(
-        !stores.api_keys.update(before, after, LastKeyRule::Waived, &audit()).await.unwrap(),
+    assert_eq!(
+        stores.api_keys.update(before, after, LastKeyRule::Waived, &audit()).await.unwrap(),
+        KeyUpdate::Conflict,
         "there is no such key"
     );
     assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(
-        !stores.api_keys.update(&states[3], &states[0], LastKeyRule::Waived, &audit()).await.unwrap(),
+    assert_eq!(
+        stores.api_keys.update(&states[3], &states[0], LastKeyRule::Waived, &audit()).await.unwrap(),
+        KeyUpdate::Conflict,
         "a deleted key is gone"
     );
 }
@@ -153,10 +175,12 @@ async fn concurrent_updates_succeed_once(stores: &Stores) {
             repository.update(before, &ApiKey { limit, ..before.clone() }, LastKeyRule::Waived, &audit()).await.unwrap()
         }
     });
-    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
+    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won == KeyUpdate::Updated).count(), 1);
 }
 
 async fn changed_scope_is_visible_and_rejects_stale_changes(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
     let states = [
         management_key(1),
         narrowed_key(1, ManagementAccess::Write, 1),
@@ -166,11 +190,17 @@ async fn changed_scope_is_visible_and_rejects_stale_changes(stores: &Stores) {
     add_key(stores, &states[0]).await;
     for pair in states.windows(2) {
         let newest = newest_change(stores).await;
-        assert!(stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap());
+        assert_eq!(
+            stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap(),
+            KeyUpdate::Updated
+        );
         assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]));
         assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Key(hash(1))]);
         let stale = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..pair[0].clone() };
-        assert!(!stores.api_keys.update(&pair[0], &stale, LastKeyRule::Waived, &audit()).await.unwrap());
+        assert_eq!(
+            stores.api_keys.update(&pair[0], &stale, LastKeyRule::Waived, &audit()).await.unwrap(),
+            KeyUpdate::Conflict
+        );
     }
     let grant = stores.key_grants.find(&hash(1)).await.unwrap().unwrap();
     assert_eq!(states[3].scope.management().cloned().map(GrantScope::Management).as_ref(), Some(&grant.scope));
@@ -200,10 +230,13 @@ async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
         add_key(stores, &before).await;
         let all = changed(number);
         let rival = &all[usize::try_from(number).unwrap() - 1];
-        assert!(stores.api_keys.update(&before, rival, LastKeyRule::Waived, &audit()).await.unwrap());
+        assert_eq!(
+            stores.api_keys.update(&before, rival, LastKeyRule::Waived, &audit()).await.unwrap(),
+            KeyUpdate::Updated
+        );
         for stale in all.iter().filter(|stale| *stale != rival) {
             let updated = stores.api_keys.update(&before, stale, LastKeyRule::Waived, &audit()).await.unwrap();
-            assert!(!updated, "{stale:?} after {rival:?}");
+            assert_eq!(updated, KeyUpdate::Conflict, "{stale:?} after {rival:?}");
         }
         assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap().as_ref(), Some(rival));
     }
@@ -218,7 +251,7 @@ async fn deleted_key_is_unknown_to_every_method(stores: &Stores) {
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
-    assert!(!stores.api_keys.set_disabled(key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(!set_disabled(&*stores.api_keys, key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.delete(key_id(3), LastKeyRule::Waived, &audit()).await.unwrap(), "there is no such key");
 }
@@ -252,14 +285,19 @@ async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
 async fn rotate_keeps_other_changes(stores: &Stores) {
     let before = management_key(1);
     add_key(stores, &before).await;
-    let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() };
-    assert!(stores.api_keys.set_disabled(before.id, true, LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(stores.api_keys.update(&before, &renamed, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(set_disabled(&*stores.api_keys, before.id, true, LastKeyRule::Waived, &audit()).await.unwrap());
+    let disabled = ApiKey { disabled: true, ..before.clone() };
+    let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..disabled.clone() };
+    assert_eq!(
+        stores.api_keys.update(&disabled, &renamed, LastKeyRule::Waived, &audit()).await.unwrap(),
+        KeyUpdate::Updated
+    );
     assert!(stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap());
     let expected = ApiKey { disabled: true, ..rotated(&renamed, 101) };
     assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap(), Some(expected));
-    assert!(
-        stores.api_keys.update(&renamed, &before, LastKeyRule::Waived, &audit()).await.unwrap(),
+    assert_eq!(
+        stores.api_keys.update(&renamed, &disabled, LastKeyRule::Waived, &audit()).await.unwrap(),
+        KeyUpdate::Updated,
         "and a change leaves the new secret"
     );
     let hash_now = stores.api_keys.find(&before.id.into()).await.unwrap().map(|key| key.hash);
@@ -318,7 +356,7 @@ async fn concurrent_inserts_succeed_once(stores: &Stores) {
         async move { repository.insert(&inference_key(1, 1), &audit()).await }
     });
     let results = join_all(rivals).await;
-    assert_eq!(results.iter().filter(|result| matches!(result, Ok(true))).count(), 1, "{results:?}");
+    assert_eq!(results.iter().filter(|result| matches!(result, Ok(KeyInsertion::Inserted))).count(), 1, "{results:?}");
     assert_eq!(results.iter().filter(|result| matches!(result, Err(StoreError::Corrupt(_)))).count(), 7, "{results:?}");
 }
 
@@ -335,7 +373,10 @@ async fn insert_unique_rejects_names_of_live_keys_in_the_same_scope(stores: &Sto
         assert_eq!(insert(named(key.clone())).await, KeyInsertion::NameTaken);
         assert_eq!(stores.api_keys.find(&key.id.into()).await.unwrap(), None, "nothing is added");
     }
-    assert!(stores.api_keys.insert(&named(inference_key(4, 1)), &audit()).await.unwrap(), "other inserts add any name");
+    assert!(
+        stores.api_keys.insert(&named(inference_key(4, 1)), &audit()).await.unwrap().is_inserted(),
+        "other inserts add any name"
+    );
     for number in [1, 4] {
         assert!(stores.api_keys.delete(key_id(number), LastKeyRule::Waived, &audit()).await.unwrap());
     }
@@ -360,4 +401,55 @@ async fn concurrent_deletes_succeed_once(stores: &Stores) {
         async move { repository.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
+}
+
+async fn update_replaces_state_guardrail_and_labels(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &guardrail(9, 1)).await;
+    add_guardrail(stores, &guardrail(8, 1)).await;
+    let label = |text: &str| Some(UserLabel::try_new(text).unwrap());
+    let users = KeyUsers { creator: label("ann"), external: label("bob ✓") };
+    let states = [
+        inference_key(1, 1),
+        ApiKey { guardrail_id: Some(guardrail_id(9)), users: users.clone(), ..inference_key(1, 1) },
+        ApiKey { guardrail_id: Some(guardrail_id(8)), disabled: true, ..inference_key(1, 1) },
+        ApiKey { updated_at: Some(at(7)), users: KeyUsers { creator: None, ..users }, ..inference_key(1, 1) },
+        inference_key(1, 1),
+    ];
+    add_key(stores, &states[0]).await;
+    for pair in states.windows(2) {
+        let newest = newest_change(stores).await;
+        let updated = stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap();
+        assert_eq!(updated, KeyUpdate::Updated);
+        assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
+        assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Key(hash(1))]);
+        let stale = stores.api_keys.update(&pair[0], &pair[1], LastKeyRule::Waived, &audit()).await.unwrap();
+        assert_eq!(stale, KeyUpdate::Conflict);
+        let assigned = stores.guardrails.count_keys(guardrail_id(9)).await.unwrap();
+        assert_eq!(assigned, u64::from(pair[1].guardrail_id == Some(guardrail_id(9))));
+    }
+    assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
+}
+
+async fn insert_and_update_reject_unknown_workspaces_and_guardrails(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    add_guardrail(stores, &guardrail(9, 2)).await;
+    let key = inference_key(1, 1);
+    add_key(stores, &key).await;
+    for foreign in [9, 7] {
+        let id = Some(guardrail_id(foreign));
+        let other = ApiKey { guardrail_id: id, ..inference_key(2, 1) };
+        assert_eq!(stores.api_keys.insert(&other, &audit()).await.unwrap(), KeyInsertion::UnknownGuardrail);
+        let after = ApiKey { guardrail_id: id, ..key.clone() };
+        let updated = stores.api_keys.update(&key, &after, LastKeyRule::Waived, &audit()).await.unwrap();
+        assert_eq!(updated, KeyUpdate::UnknownGuardrail);
+    }
+    let unknown = narrowed_key(3, ManagementAccess::Read, 3);
+    assert_eq!(stores.api_keys.insert(&unknown, &audit()).await.unwrap(), KeyInsertion::UnknownWorkspace);
+    let known = narrowed_key(3, ManagementAccess::Read, 2);
+    add_key(stores, &known).await;
+    let updated = stores.api_keys.update(&known, &unknown, LastKeyRule::Waived, &audit()).await.unwrap();
+    assert_eq!(updated, KeyUpdate::UnknownWorkspace);
+    assert_eq!(stores.api_keys.find(&key.id.into()).await.unwrap(), Some(key));
 }

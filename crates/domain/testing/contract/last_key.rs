@@ -1,9 +1,10 @@
 //! Cases of [`crate::api_key::LastKeyRule`].
 
 use super::super::join_all;
+use super::super::set_disabled;
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, audit, inference_key, key_id, management_key, workspace_id};
-use crate::api_key::{ApiKey, ApiKeyScope, LastKeyRule, LastUnrestrictedKey, StoreKeyError};
+use crate::api_key::{ApiKey, ApiKeyScope, KeyUpdate, LastKeyRule, LastUnrestrictedKey, StoreKeyError};
 use crate::authority::{ManagementAccess, ManagementScope};
 
 suite! {
@@ -30,7 +31,7 @@ fn losses(key: &ApiKey) -> [ApiKey; 3] {
     ]
 }
 
-fn is_last(result: &Result<bool, StoreKeyError>) -> bool {
+fn is_last<T>(result: &Result<T, StoreKeyError>) -> bool {
     matches!(result, Err(StoreKeyError::LastUnrestrictedKey(LastUnrestrictedKey)))
 }
 
@@ -55,7 +56,7 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
     let entries = stores.audit.newest(100).await.unwrap().len();
     let rule = LastKeyRule::Enforced;
     assert!(is_last(&stores.api_keys.delete(last.id, rule, &audit()).await));
-    assert!(is_last(&stores.api_keys.set_disabled(last.id, true, rule, &audit()).await));
+    assert!(is_last(&set_disabled(&*stores.api_keys, last.id, true, rule, &audit()).await));
     for loss in losses(&last) {
         assert!(is_last(&stores.api_keys.update(&last, &loss, rule, &audit()).await), "{loss:?}");
     }
@@ -63,28 +64,30 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "and nothing is logged");
     // Other changes of the key, and changes of keys that do not count, are free.
     let renamed = ApiKey { name: inference_key(9, 1).name, ..last.clone() };
-    assert!(stores.api_keys.update(&last, &renamed, rule, &audit()).await.unwrap());
-    assert!(stores.api_keys.set_disabled(last.id, false, rule, &audit()).await.unwrap());
+    assert_eq!(stores.api_keys.update(&last, &renamed, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
+    assert!(set_disabled(&*stores.api_keys, last.id, false, rule, &audit()).await.unwrap());
     for number in 20..=24 {
         assert!(stores.api_keys.delete(key_id(number), rule, &audit()).await.unwrap(), "{number}");
     }
 }
 
 async fn operator_may_change_last_key(stores: &Stores) {
+    add_workspace(stores, 1).await;
     let last = management_key(1);
     add_key(stores, &last).await;
     let rule = LastKeyRule::Waived;
     for loss in losses(&last) {
-        assert!(stores.api_keys.update(&last, &loss, rule, &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.update(&last, &loss, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
         assert_eq!(stores.api_keys.find(&last.id.into()).await.unwrap().as_ref(), Some(&loss), "field by field");
-        assert!(stores.api_keys.update(&loss, &last, rule, &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.update(&loss, &last, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
     }
-    assert!(stores.api_keys.set_disabled(last.id, true, rule, &audit()).await.unwrap());
-    assert!(stores.api_keys.set_disabled(last.id, false, rule, &audit()).await.unwrap());
+    assert!(set_disabled(&*stores.api_keys, last.id, true, rule, &audit()).await.unwrap());
+    assert!(set_disabled(&*stores.api_keys, last.id, false, rule, &audit()).await.unwrap());
     assert!(stores.api_keys.delete(last.id, rule, &audit()).await.unwrap());
 }
 
 async fn other_lasting_key_permits_changes(stores: &Stores) {
+    add_workspace(stores, 1).await;
     let rule = LastKeyRule::Enforced;
     for number in 1..=6 {
         add_key(stores, &management_key(number)).await;
@@ -92,9 +95,9 @@ async fn other_lasting_key_permits_changes(stores: &Stores) {
     for (number, loss) in (1..).zip(losses(&management_key(1))) {
         let before = management_key(number);
         let after = ApiKey { scope: loss.scope, expires_at: loss.expires_at, ..before.clone() };
-        assert!(stores.api_keys.update(&before, &after, rule, &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.update(&before, &after, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
     }
-    assert!(stores.api_keys.set_disabled(key_id(4), true, rule, &audit()).await.unwrap());
+    assert!(set_disabled(&*stores.api_keys, key_id(4), true, rule, &audit()).await.unwrap());
     assert!(stores.api_keys.delete(key_id(5), rule, &audit()).await.unwrap());
     assert!(is_last(&stores.api_keys.delete(key_id(6), rule, &audit()).await));
 }

@@ -22,6 +22,8 @@ mod guardrail_changes;
 mod guardrail_policies;
 mod guardrails;
 mod journaled_ledger;
+mod key_queries;
+mod key_secrets;
 mod keys;
 mod last_key;
 mod ledger;

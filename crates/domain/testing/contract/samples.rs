@@ -80,7 +80,10 @@ pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
         limit: Some(SpendLimit { amount: Usd::from_pico(25_500_000_000_001), reset: Some(ResetInterval::Weekly) }),
         rates: RateLimits { requests_per_minute: Some(60), tokens_per_minute: None },
         guardrail_id: None,
+        users: crate::api_key::KeyUsers::default(),
+        previous_secret: None,
         created_at: at(i64::try_from(number).unwrap()),
+        updated_at: None,
     }
 }
 
@@ -154,7 +157,10 @@ async fn update_workspace(stores: &Stores, number: u64, change: impl FnOnce(Work
 }
 
 pub(super) async fn add_key(stores: &Stores, key: &ApiKey) {
-    assert!(stores.api_keys.insert(key, &audit()).await.expect("a key is added"), "the key's workspace is there");
+    assert!(
+        stores.api_keys.insert(key, &audit()).await.expect("a key is added").is_inserted(),
+        "the key's workspace is there"
+    );
 }
 
 pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {

@@ -68,7 +68,7 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     assert_eq!(repository.update(&found, &suspended, &audit()).await.unwrap(), WorkspaceUpdate::Differs);
     assert!(!repository.clear_credit(id, &audit()).await.unwrap());
     assert_eq!(repository.add_credit(id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
-    assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap());
+    assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap().is_inserted());
     let added = stores.guardrails.insert(&guardrail(1, 2), false, &audit()).await.unwrap();
     assert!(!added, "no guardrail");
     let added = stores.destinations.insert(&destination(1, 2), Destination::MAX_PER_KIND, &audit()).await.unwrap();

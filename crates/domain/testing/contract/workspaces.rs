@@ -133,7 +133,7 @@ async fn concurrent_bootstraps_succeed_once(stores: &Stores) {
 
 async fn bootstrap_counts_deleted_keys(stores: &Stores) {
     stores.workspaces.default_or_insert(&workspace(1), &audit()).await.unwrap();
-    assert!(stores.api_keys.insert(&inference_key(7, 1), &audit()).await.unwrap());
+    assert!(stores.api_keys.insert(&inference_key(7, 1), &audit()).await.unwrap().is_inserted());
     assert!(
         stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
         "no management key yet"

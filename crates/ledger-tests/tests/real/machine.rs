@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
-    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmLedgerReports,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
     SeaOrmModelRepository, SeaOrmOutbox, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
     StorageSettings,
 };
@@ -65,6 +65,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         limits: Arc::new(SeaOrmLedgerReports::new(database())),
         maintenance: Arc::new(SeaOrmLedgerReports::new(database())),
         audit: Arc::new(SeaOrmAuditLog::new(database())),
+        repetitions: Arc::new(SeaOrmIdempotentRequests::new(database())),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),
         outbox: Arc::new(SeaOrmOutbox::new(database())),
         rejections: Arc::new(SeaOrmRejectionStore::new(database())),

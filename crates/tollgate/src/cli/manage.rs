@@ -39,6 +39,9 @@ pub enum KeyCommand {
     Rotate {
         /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
+        /// Keep the old secret valid this long beside the new one, at most a week
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        grace_seconds: u64,
     },
     /// Delete a key permanently
     Delete {

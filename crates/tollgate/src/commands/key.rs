@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
@@ -10,6 +11,7 @@ use domain::api_key::{
 };
 use domain::authority::{ManagementAccess, ManagementScope};
 use domain::budget::{LedgerReader as _, Payer, ResetInterval, SpendLimit};
+use domain::change::Change;
 use domain::edit::Edit;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
@@ -18,7 +20,7 @@ use domain::usage::{RejectionFilter, UsageFilter};
 
 use super::Context;
 use super::context::parse_timestamp;
-use super::references::{find_key, find_workspace};
+use super::references::{find_key, find_workspace, key_name};
 use crate::cli::{CreateKeyArgs, KeyAccess, KeyCommand, LimitReset, UpdateKeyArgs};
 use crate::output::table;
 use crate::view::{CreatedKey, KeyView, LimitView, List, RejectionView, UsdNumber, time};
@@ -38,7 +40,7 @@ pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitC
         KeyCommand::List { management, workspace } => list(context, management, workspace.as_deref()).await,
         KeyCommand::Disable { key } => set_disabled(context, &key, true).await,
         KeyCommand::Enable { key } => set_disabled(context, &key, false).await,
-        KeyCommand::Rotate { key } => rotate(context, &key).await,
+        KeyCommand::Rotate { key, grace_seconds } => rotate(context, &key, Duration::from_secs(grace_seconds)).await,
         KeyCommand::Delete { key } => delete(context, &key).await,
     }
 }
@@ -61,9 +63,11 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     // Only chosen names are unique.
     let is_unique = args.name.is_some() && !args.allow_duplicate;
     let name = args.name.unwrap_or_else(|| UNNAMED.to_owned());
-    let new = NewApiKey { name, scope, limit, rates, expires_at };
+    let new = NewApiKey { limit, rates, expires_at, ..NewApiKey::named(name, scope) };
     let (create, by) = (stores.create_api_key(), context.authority());
-    let created = if is_unique { create.execute_unique(&by, new).await } else { create.execute(&by, new).await };
+    let change = Change::plain(&by);
+    let created =
+        if is_unique { create.execute_unique(&change, new).await } else { create.execute(&change, new).await };
     let (key, secret) = created?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
@@ -94,7 +98,7 @@ async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCo
     if let (Some(wanted), false) = (&change.name, allow_duplicate) {
         require_free_name(&stores, &name, wanted).await?;
     }
-    let key = stores.manage_keys().update(&context.authority(), &name, &change).await?;
+    let key = stores.manage_keys().update(&Change::plain(&context.authority()), &(&name).into(), &change).await?;
     let view = KeyView::from(&key);
     context.output.show(&view, || describe(&view))
 }
@@ -143,6 +147,7 @@ fn change(args: UpdateKeyArgs) -> anyhow::Result<ApiKeyChange> {
         requests_per_minute: edit(args.no_rpm, args.rpm),
         tokens_per_minute: edit(args.no_tpm, args.tpm),
         expires_at: edit(args.no_expiry, args.expires_at.as_deref().map(expiry).transpose()?),
+        ..ApiKeyChange::default()
     })
 }
 
@@ -248,7 +253,8 @@ async fn list(context: &Context, management: bool, workspace: Option<&str>) -> a
 
 /// Adds the spend and the last use to the views of inference keys.
 async fn add_usage(stores: &Stores, keys: &[ApiKey], views: &mut [KeyView]) -> anyhow::Result<()> {
-    let ids: Vec<_> = keys.iter().map(|key| key.id).collect();
+    let of_workspace = |key: &ApiKey| Some((key.scope.workspace_id()?, key.id));
+    let ids: Vec<_> = keys.iter().filter_map(of_workspace).collect();
     let amounts = stores.reports().key_spend(&ids).await?;
     for ((key, spend), view) in keys.iter().zip(amounts).zip(views) {
         view.spent_usd = Some(UsdNumber(spend.of(key.limit.and_then(|limit| limit.reset))));
@@ -287,32 +293,41 @@ fn row(key: &KeyView) -> [String; 8] {
 
 async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let name = find_key(&stores, name).await?;
-    let key = stores.manage_keys().switch(&context.authority(), &name, disabled).await?;
+    let name = key_name(&stores, name).await?;
+    let change = ApiKeyChange { disabled: Some(disabled), ..ApiKeyChange::default() };
+    let key = stores.manage_keys().update(&Change::plain(&context.authority()), &name, &change).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
-    context.output.show(&document, || format!("The key {name} is {word}."))
+    context.output.show(&document, || format!("The key {} is {word}.", key.id))
 }
 
 /// Running servers receive the change through the change feed.
-async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
+async fn rotate(context: &Context, name: &str, grace: Duration) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let name = find_key(&stores, name).await?;
-    let rotate = RotateApiKey::new(Arc::clone(&stores.keys), Arc::new(NoGrantCache), Arc::clone(&stores.secrets));
-    let (key, secret) = rotate.execute(&context.authority(), &name).await?;
+    let name = key_name(&stores, name).await?;
+    let rotate = RotateApiKey::new(
+        Arc::clone(&stores.keys),
+        Arc::new(NoGrantCache),
+        Arc::clone(&stores.secrets),
+        Arc::clone(&stores.clock),
+    );
+    let (key, secret) = rotate.execute(&Change::plain(&context.authority()), &name, grace).await?;
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
-        let rest = "This is shown once. The old secret stops working within a second.";
+        let rest = match &key.previous_secret {
+            None => "This is shown once. The old secret stops working within a second.".to_owned(),
+            Some(secret) => format!("This is shown once. The old secret works until {}.", time(secret.expires_at)),
+        };
         format!("{}\n\n{rest} Name: {}.\nHash: {}\nId: {}", view.key, view.name, view.hash, view.id)
     })
 }
 
 async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let name = find_key(&stores, name).await?;
-    let key = stores.manage_keys().delete(&context.authority(), &name).await?;
+    let name = key_name(&stores, name).await?;
+    let key = stores.manage_keys().delete(&Change::plain(&context.authority()), &name).await?;
     let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
-    context.output.show(&document, || format!("The key {name} is deleted."))
+    context.output.show(&document, || format!("The key {} is deleted.", key.id))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::Services;
-use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, RotateApiKey};
+use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
@@ -216,7 +216,13 @@ impl JournaledProcess<'_> {
             Some(ledger) => (ledger.clone(), ledger.clone()),
             None => (Arc::new(ReadOnlyLedger), reports),
         };
-        let get_own_key = GetOwnKey::new(Arc::clone(&stores.keys), Arc::clone(&limits), Arc::clone(&stores.usage));
+        let read_keys = ReadApiKeys::new(
+            Arc::clone(&stores.keys),
+            Arc::clone(&limits),
+            Arc::clone(&stores.usage),
+            Arc::clone(&stores.clock),
+        );
+        let get_own_key = GetOwnKey::new(Arc::clone(&stores.keys), Arc::clone(&limits), read_keys.clone());
         let sum_usage = SumUsage::new(SumUsagePorts {
             usage: Arc::clone(&stores.usage),
             rejections: Arc::clone(&stores.rejections),
@@ -252,7 +258,15 @@ impl JournaledProcess<'_> {
         let services = Services {
             get_own_key,
             sum_usage,
-            rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
+            read_keys,
+            create_key: stores.create_api_key(),
+            manage_keys: stores.manage_keys(),
+            rotate_key: Arc::new(RotateApiKey::new(
+                Arc::clone(&stores.keys),
+                cache,
+                Arc::clone(&stores.secrets),
+                Arc::clone(&stores.clock),
+            )),
             authenticate: Arc::new(Authenticate::new(changes.grants, clock())),
             promote: Arc::new(promote(config, stores, running)),
             choose_files_workspace: ChooseFilesWorkspace::new(Arc::clone(&stores.workspaces)),

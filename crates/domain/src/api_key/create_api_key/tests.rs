@@ -1,13 +1,13 @@
 use super::*;
 use crate::api_key::MockApiKeyRepository;
-use crate::authority::ManagementScope;
+use crate::authority::{Authority, ManagementScope};
 use crate::budget::ResetInterval;
 use crate::error::ErrorKind;
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::system::{MockClock, MockIdGenerator, MockSecretGenerator};
 
 fn new(scope: ApiKeyScope) -> NewApiKey {
-    NewApiKey { name: "n".to_owned(), scope, limit: None, rates: RateLimits::default(), expires_at: None }
+    NewApiKey::named("n", scope)
 }
 
 fn inference() -> ApiKeyScope {
@@ -25,7 +25,7 @@ async fn create(keys: MockApiKeyRepository, new: NewApiKey) -> Result<ApiKey, Cr
     let mut ids = MockIdGenerator::new();
     ids.expect_api_key_id().returning(id);
     let create = CreateApiKey::new(Arc::new(keys), Arc::new(clock), Arc::new(ids), Arc::new(secrets));
-    create.execute(&Authority::system(), new).await.map(|(key, _)| key)
+    create.execute(&Change::plain(&Authority::system()), new).await.map(|(key, _)| key)
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn create_audits_key_without_secret() {
         assert!(details.contains(r#""limit_usd":2.5,"limit_reset":"daily","requests_per_minute":5,"#), "{details}");
         assert!(!details.contains("sk-tg"), "{details}");
         assert_eq!(audit.subject, format!("key {}", id()));
-        Ok(true)
+        Ok(KeyInsertion::Inserted)
     });
     let limit = SpendLimit { amount: "2.50".parse().unwrap(), reset: Some(ResetInterval::Daily) };
     let rates = RateLimits { requests_per_minute: Some(5), tokens_per_minute: None };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api_key::{ApiKeyScope, InvalidKeyLimit, MockApiKeyRepository};
+use crate::api_key::{ApiKeyScope, InvalidKeyLimit, MockApiKeyRepository, PreviousSecret};
 use crate::audit::AuditOutcome;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
@@ -26,13 +26,16 @@ fn key() -> ApiKey {
         limit: Some(SpendLimit { amount: usd("2.5"), reset: Some(ResetInterval::Weekly) }),
         rates: RateLimits { requests_per_minute: Some(60), tokens_per_minute: None },
         guardrail_id: None,
+        users: crate::api_key::KeyUsers::default(),
+        previous_secret: None,
         created_at: now(),
+        updated_at: None,
     }
 }
 
 fn finding(found: ApiKey) -> MockApiKeyRepository {
     let mut keys = MockApiKeyRepository::new();
-    keys.expect_find().returning(move |_| Ok(Some(found.clone())));
+    keys.expect_find_named().returning(move |_, _| Ok(vec![found.clone()]));
     keys
 }
 
@@ -43,7 +46,7 @@ fn over(keys: MockApiKeyRepository) -> ManageApiKeys {
 }
 
 async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
-    over(keys).update(&Authority::system(), &key().id.into(), &change).await
+    over(keys).update(&Change::plain(&Authority::system()), &(&key().id).into(), &change).await
 }
 
 #[tokio::test]
@@ -60,7 +63,7 @@ async fn update_changes_given_fields_and_audits_both_states() {
         let details = audit.details.text();
         assert!(details.contains(&member("old")) && details.contains(&member("new")), "{details}");
         assert!(details.contains(r#""limit_usd":2.5"#) && details.contains(r#""limit_usd":9"#), "{details}");
-        Ok(true)
+        Ok(KeyUpdate::Updated)
     });
     let change = ApiKeyChange {
         name: Some("new".to_owned()),
@@ -78,10 +81,13 @@ async fn update_changes_given_fields_and_audits_both_states() {
 #[tokio::test]
 async fn update_clears_reset_with_limit_and_rejects_reset_without_limit() {
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, after, _, _| Ok(after.limit.is_none()));
+    keys.expect_update().returning(|_, after, _, _| {
+        assert_eq!(after.limit, None);
+        Ok(KeyUpdate::Updated)
+    });
     update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, _, _, _| Ok(true));
+    keys.expect_update().returning(|_, _, _, _| Ok(KeyUpdate::Updated));
     let after = update(keys, ApiKeyChange { limit_reset: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     assert_eq!(after.limit, Some(SpendLimit { amount: usd("2.5"), reset: None }));
     for limit in [Edit::Keep, Edit::Clear] {
@@ -133,11 +139,11 @@ async fn update_retries_after_concurrent_change_up_to_a_maximum() {
     let mut round = 0;
     keys.expect_update().times(2).returning(move |_, _, _, _| {
         round += 1;
-        Ok(round == 2)
+        Ok(if round == 2 { KeyUpdate::Updated } else { KeyUpdate::Conflict })
     });
     update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
     let mut keys = finding(key());
-    keys.expect_update().returning(|_, _, _, _| Ok(false));
+    keys.expect_update().returning(|_, _, _, _| Ok(KeyUpdate::Conflict));
     let error = update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
@@ -146,49 +152,49 @@ async fn update_retries_after_concurrent_change_up_to_a_maximum() {
 async fn changes_distinguish_unknown_key_from_store_failure() {
     let unknown = || {
         let mut keys = MockApiKeyRepository::new();
-        keys.expect_find().returning(|_| Ok(None));
+        keys.expect_find_named().returning(|_, _| Ok(Vec::new()));
         keys
     };
     let unavailable = || {
         let mut keys = MockApiKeyRepository::new();
-        keys.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
+        keys.expect_find_named().returning(|_, _| Err(StoreError::unavailable("locked")));
         keys
     };
-    let (by, hash) = (Authority::system(), key().hash.into());
+    let (by, hash) = (Authority::system(), ResourceName::from(&key().hash));
     for (make, kind) in [(&unknown as &dyn Fn() -> _, ErrorKind::NotFound), (&unavailable, ErrorKind::Unavailable)] {
         assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
-        let switched = over(make()).switch(&by, &hash, true).await;
-        assert_eq!(switched.unwrap_err().kind(), kind);
-        assert_eq!(over(make()).delete(&by, &hash).await.unwrap_err().kind(), kind);
+        assert_eq!(over(make()).delete(&Change::plain(&by), &hash).await.unwrap_err().kind(), kind);
     }
 }
 
 #[tokio::test]
-async fn switch_and_delete_audit_previous_state() {
-    let mut keys = finding(key());
-    keys.expect_set_disabled().times(1).returning(|_, disabled, _, audit| {
-        assert_eq!(audit.details.text(), r#"{"before":{"disabled":false},"after":{"disabled":true}}"#);
-        Ok(disabled)
+async fn update_disables_and_ends_the_previous_secret() {
+    let previous = PreviousSecret { hash: ApiKeyHash::from_bytes([6; 32]), expires_at: now() };
+    let mut keys = finding(ApiKey { previous_secret: Some(previous), ..key() });
+    keys.expect_update().times(1).returning(|_, after, _, audit| {
+        assert!(after.disabled && after.previous_secret.is_none());
+        assert!(audit.details.text().contains(r#""disabled":true"#), "{:?}", audit.details.text());
+        Ok(KeyUpdate::Updated)
     });
-    let (by, hash) = (Authority::system(), key().hash.into());
-    over(keys).switch(&by, &hash, true).await.unwrap();
+    let after = update(keys, ApiKeyChange { disabled: Some(true), ..ApiKeyChange::default() }).await.unwrap();
+    assert_eq!((after.disabled, after.updated_at), (true, Some(now())));
+}
+
+#[tokio::test]
+async fn delete_audits_previous_state() {
     let mut keys = finding(key());
     keys.expect_delete().times(1).returning(|_, _, audit| {
         assert!(audit.details.text().starts_with(r#"{"before":{"name":"old","#), "{:?}", audit.details.text());
         assert_eq!(audit.subject, format!("key {}", key().id));
         Ok(true)
     });
-    over(keys).delete(&by, &hash).await.unwrap();
+    over(keys).delete(&Change::plain(&Authority::system()), &(&key().hash).into()).await.unwrap();
 }
 
 #[tokio::test]
-async fn update_does_not_find_key_deleted_meanwhile() {
-    let mut keys = finding(key());
-    keys.expect_set_disabled().returning(|_, _, _, _| Ok(false));
-    let switched = over(keys).switch(&Authority::system(), &key().id.into(), true).await;
-    assert_eq!(switched.unwrap_err().kind(), ErrorKind::NotFound);
+async fn delete_does_not_find_key_deleted_meanwhile() {
     let mut keys = finding(key());
     keys.expect_delete().returning(|_, _, _| Ok(false));
-    let deleted = over(keys).delete(&Authority::system(), &key().hash.into()).await;
+    let deleted = over(keys).delete(&Change::plain(&Authority::system()), &(&key().hash).into()).await;
     assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -1,10 +1,11 @@
 use super::*;
 use crate::api_key::{ApiKeyName, ApiKeyScope, MockApiKeyRepository, MockGrantCache};
-use crate::authority::ManagementScope;
+use crate::authority::{Authority, ManagementScope};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::ApiKeyId;
 use crate::rate::RateLimits;
-use crate::system::MockSecretGenerator;
+use crate::secret::ApiKeySecret;
+use crate::system::{MockClock, MockSecretGenerator};
 
 fn old_secret() -> ApiKeySecret {
     ApiKeySecret::from_random([1; 32])
@@ -26,13 +27,16 @@ fn key() -> ApiKey {
         limit: None,
         rates: RateLimits::default(),
         guardrail_id: None,
+        users: crate::api_key::KeyUsers::default(),
+        previous_secret: None,
         created_at: chrono::DateTime::UNIX_EPOCH,
+        updated_at: None,
     }
 }
 
 fn finding() -> MockApiKeyRepository {
     let mut keys = MockApiKeyRepository::new();
-    keys.expect_find().once().returning(|_| Ok(Some(key())));
+    keys.expect_find_named().once().returning(|_, _| Ok(vec![key()]));
     keys
 }
 
@@ -48,8 +52,8 @@ async fn rotate(
 ) -> Result<(ApiKey, ApiKeySecret), ChangeApiKeyError> {
     let mut secrets = MockSecretGenerator::new();
     secrets.expect_api_key_secret().returning(|| Ok(new_secret()));
-    let rotate = RotateApiKey::new(Arc::new(keys), Arc::new(cache), Arc::new(secrets));
-    rotate.execute(&Authority::system(), &key().id.into()).await
+    let rotate = RotateApiKey::new(Arc::new(keys), Arc::new(cache), Arc::new(secrets), Arc::new(MockClock::new()));
+    rotate.execute(&Change::plain(&Authority::system()), &(&key().id).into(), Duration::ZERO).await
 }
 
 #[tokio::test]
@@ -82,7 +86,7 @@ async fn rotate_returns_the_secret_although_the_cache_fails() {
 #[tokio::test]
 async fn rotate_is_a_conflict_when_another_rotation_came_first() {
     let mut keys = MockApiKeyRepository::new();
-    keys.expect_find().times(2).returning(|_| Ok(Some(key())));
+    keys.expect_find_named().times(2).returning(|_, _| Ok(vec![key()]));
     keys.expect_rotate().once().returning(|_, _, _| Ok(false));
     let error = rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -91,10 +95,10 @@ async fn rotate_is_a_conflict_when_another_rotation_came_first() {
 #[tokio::test]
 async fn rotate_does_not_find_a_deleted_key() {
     let mut keys = MockApiKeyRepository::new();
-    keys.expect_find().returning(|_| Ok(None));
+    keys.expect_find_named().returning(|_, _| Ok(Vec::new()));
     assert_eq!(rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err().kind(), ErrorKind::NotFound);
     let mut keys = finding();
-    keys.expect_find().once().returning(|_| Ok(None));
+    keys.expect_find_named().once().returning(|_, _| Ok(Vec::new()));
     keys.expect_rotate().returning(|_, _, _| Ok(false));
     assert_eq!(rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -103,7 +107,9 @@ async fn rotate_does_not_find_a_deleted_key() {
 async fn rotate_changes_nothing_when_random_source_fails() {
     let mut secrets = MockSecretGenerator::new();
     secrets.expect_api_key_secret().returning(|| Err(StoreError::unavailable("no randomness")));
-    let rotate = RotateApiKey::new(Arc::new(finding()), Arc::new(invalidated(0, || Ok(()))), Arc::new(secrets));
-    let error = rotate.execute(&Authority::system(), &key().hash.into()).await.unwrap_err();
+    let cache = Arc::new(invalidated(0, || Ok(())));
+    let rotate = RotateApiKey::new(Arc::new(finding()), cache, Arc::new(secrets), Arc::new(MockClock::new()));
+    let error =
+        rotate.execute(&Change::plain(&Authority::system()), &(&key().hash).into(), Duration::ZERO).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }

@@ -35,8 +35,8 @@ use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
 use super::{
     Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, JournalEntry, KeySpend, Ledger, LedgerReader,
-    LimitExceeded, LimitStatus, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError,
-    UsageJournalStatus,
+    LimitExceeded, LimitStatus, Payer, RemainingAllowances, ResetInterval, UsageCharge, UsageJournal,
+    UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, ProcessId, WorkspaceId};
@@ -344,9 +344,20 @@ impl LedgerReader for JournaledLedger {
         Ok(statuses)
     }
 
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         self.store_pending().await?;
-        self.limits.key_spend(keys).await
+        let at = self.time.now();
+        let mut spends = self.limits.key_spend(keys).await?;
+        for (spend, (workspace, key)) in spends.iter_mut().zip(keys) {
+            let periods = std::iter::once(None).chain(ResetInterval::ALL.map(Some));
+            let free = periods.map(|reset| {
+                let counter = CounterId { account: Account::Key(*key), period: CounterPeriod::containing(reset, at) };
+                self.free(*workspace, counter).pico()
+            });
+            let free = free.max().unwrap_or_default();
+            spend.reserved = Usd::from_pico(spend.reserved.pico().saturating_sub(free).max(0));
+        }
+        Ok(spends)
     }
 
     async fn store_pending(&self) -> Result<(), StoreError> {

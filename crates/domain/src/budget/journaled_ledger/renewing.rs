@@ -17,7 +17,7 @@ use crate::budget::{
     LimitStatus, Payer, ProcessState, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
-use crate::ids::{ApiKeyId, DecisionId, ProcessId};
+use crate::ids::{ApiKeyId, DecisionId, ProcessId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::TimeSource;
 use crate::usage::AttemptRecord;
@@ -317,7 +317,7 @@ impl LedgerReader for RenewingLedger {
         self.current().limit_statuses(payer).await
     }
 
-    async fn key_spend(&self, keys: &[ApiKeyId]) -> Result<Vec<KeySpend>, StoreError> {
+    async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         self.current().key_spend(keys).await
     }
 

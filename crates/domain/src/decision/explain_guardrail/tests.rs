@@ -67,9 +67,12 @@ impl ExplainFixture {
             limit: None,
             rates: RateLimits::default(),
             guardrail_id: None,
+            users: crate::api_key::KeyUsers::default(),
+            previous_secret: None,
             created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            updated_at: None,
         });
-        assert!(self.store.api_keys().insert(&key, &audit_draft()).await.unwrap());
+        assert!(self.store.api_keys().insert(&key, &audit_draft()).await.unwrap().is_inserted());
         key.hash.to_string()
     }
 
@@ -333,7 +336,7 @@ async fn explain_returns_status_of_key_limits() {
     let hash = key.parse().unwrap();
     let before = fixture.store.api_keys().find(&hash).await.unwrap().unwrap();
     let lowered = ApiKey { limit: Some(SpendLimit { amount: usd("0.001"), reset: None }), ..before.clone() };
-    assert!(fixture.store.api_keys().update(&before, &lowered, LastKeyRule::Waived, &audit_draft()).await.unwrap());
+    fixture.store.api_keys().update(&before, &lowered, LastKeyRule::Waived, &audit_draft()).await.unwrap();
     let explanation = fixture.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
     assert_eq!(
         (explanation.allowed, explanation.bound_fits),

@@ -111,9 +111,12 @@ impl Fixture {
                 limit: None,
                 rates: RateLimits::default(),
                 guardrail_id: None,
+                users: crate::api_key::KeyUsers::default(),
+                previous_secret: None,
                 created_at: clock.now(),
+                updated_at: None,
             };
-            assert!(store.api_keys().insert(&key, &audit()).await.unwrap());
+            assert!(store.api_keys().insert(&key, &audit()).await.unwrap().is_inserted());
         }
         let receiver = Arc::new(Receiver::default());
         let ports = ManageDestinations {

@@ -57,7 +57,11 @@ pub(super) async fn key_spend_is_that_of_current_periods(stores: &Stores) {
     let unknown = ApiKeyId::from_uuid(uuid::Uuid::from_u128(99));
     let spent = async |at: &str| {
         stores.clock.set(utc(at));
-        let found = stores.limits.key_spend(&[unknown, payer.api_key]).await.expect("the store answers");
+        let found = stores
+            .limits
+            .key_spend(&[unknown, payer.api_key].map(|key| (payer.workspace_id, key)))
+            .await
+            .expect("the store answers");
         assert_eq!(found[0], KeySpend::default(), "a key that never existed");
         [found[1].daily, found[1].weekly, found[1].monthly, found[1].total].map(Usd::pico)
     };

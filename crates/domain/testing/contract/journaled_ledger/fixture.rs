@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::super::{JournalMachine, Stores};
-use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, LastKeyRule};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, KeyUpdate, LastKeyRule};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
 use crate::budget::{
@@ -166,7 +166,10 @@ pub async fn insert_payer(stores: &Stores) {
         limit: None,
         rates: RateLimits::default(),
         guardrail_id: None,
+        users: crate::api_key::KeyUsers::default(),
+        previous_secret: None,
         created_at: stores.clock.now(),
+        updated_at: None,
     };
     stores.api_keys.insert(&key, &audit()).await.unwrap();
 }
@@ -179,7 +182,8 @@ pub async fn limit_payer(stores: &Stores, pico: Option<i64>) {
     let before = stores.api_keys.find(&payer().api_key.into()).await.unwrap().unwrap();
     let limit = pico.map(|pico| SpendLimit { amount: usd(pico), reset: None });
     let after = ApiKey { limit, ..before.clone() };
-    assert!(stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap());
+    let updated = stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap();
+    assert_eq!(updated, KeyUpdate::Updated);
 }
 
 /// Returns the counter of the key's limit.

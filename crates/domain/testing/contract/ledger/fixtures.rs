@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::super::Stores;
 pub(in super::super) use super::super::samples::limit_workspace;
 use super::super::samples::{add_key, add_workspace, audit, guardrail_id, inference_key, key_id, workspace_id};
-use crate::api_key::{ApiKey, LastKeyRule};
+use crate::api_key::{ApiKey, KeyUpdate, LastKeyRule};
 use crate::budget::{
     Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
 };
@@ -144,7 +144,8 @@ pub(in super::super) async fn limit_key(stores: &Stores, number: u64, limit: Opt
         crate::api_key::ApiKeyRepository::find(&*stores.api_keys, &key_id(number).into()).await.unwrap().unwrap();
     let limit = limit.map(|(pico, reset)| SpendLimit { amount: usd(pico), reset });
     let after = ApiKey { limit, ..before.clone() };
-    assert!(stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap(), "the key is there");
+    let updated = stores.api_keys.update(&before, &after, LastKeyRule::Waived, &audit()).await.unwrap();
+    assert_eq!(updated, KeyUpdate::Updated);
 }
 
 pub(in super::super) async fn audited(stores: &Stores) -> LedgerAudit {

@@ -376,25 +376,20 @@ impl Fixtures {
     /// A store failed.
     pub async fn make(config: &Config, stores: &Stores) -> anyhow::Result<Self> {
         let workspace = stores.create_workspace().default(&Authority::system()).await?;
-        let new = |name: &str, scope, limit| NewApiKey {
-            name: name.to_owned(),
-            scope,
-            limit,
-            rates: domain::rate::RateLimits::default(),
-            expires_at: None,
-        };
+        let new = |name: &str, scope, limit| NewApiKey { limit, ..NewApiKey::named(name, scope) };
+        let by = Authority::system();
         let create = stores.create_api_key();
         let (inference, inference_secret) =
-            create.execute(&Authority::system(), new("demo", ApiKeyScope::Inference(workspace.id), None)).await?;
+            create.execute(&Change::plain(&by), new("demo", ApiKeyScope::Inference(workspace.id), None)).await?;
         let (_, management_secret) = create
             .execute(
-                &Authority::system(),
+                &Change::plain(&by),
                 new("demo management", ApiKeyScope::Management(ManagementScope::UNRESTRICTED), None),
             )
             .await?;
         let limit = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Daily) };
         let limited = new("demo limited", ApiKeyScope::Inference(workspace.id), Some(limit));
-        let (_, limited_secret) = create.execute(&Authority::system(), limited).await?;
+        let (_, limited_secret) = create.execute(&Change::plain(&by), limited).await?;
         let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
         let guardrails = stores.manage_guardrails(config).await?;
         let guardrail = guardrails.create(&Change::plain(&Authority::system()), &draft).await?.guardrail;

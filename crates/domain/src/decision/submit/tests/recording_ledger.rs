@@ -85,9 +85,12 @@ impl RecordingLedger {
                 limit: limit.map(|amount| SpendLimit { amount: usd(amount), reset: None }),
                 rates: RateLimits::default(),
                 guardrail_id: None,
+                users: crate::api_key::KeyUsers::default(),
+                previous_secret: None,
                 created_at: DateTime::UNIX_EPOCH,
+                updated_at: None,
             };
-            assert!(store.api_keys().insert(&key, &audit).await.unwrap());
+            assert!(store.api_keys().insert(&key, &audit).await.unwrap().is_inserted());
         }
         Arc::new(Self { store, clock, ..Self::default() })
     }

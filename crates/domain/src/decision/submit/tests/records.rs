@@ -62,6 +62,13 @@ impl UsageRepository for SlowVolumes {
         Ok(Vec::new())
     }
 
+    async fn last_use(
+        &self,
+        _: &[crate::ids::ApiKeyId],
+    ) -> Result<std::collections::HashMap<crate::ids::ApiKeyId, DateTime<chrono::Utc>>, StoreError> {
+        Ok(std::collections::HashMap::new())
+    }
+
     async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
         self.0.notified().await;
         Ok(LIMIT)

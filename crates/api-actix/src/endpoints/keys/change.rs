@@ -1,0 +1,110 @@
+//! Creates, changes and deletes keys.
+
+use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
+use domain::workspace::{ChooseWorkspaceError, choose_workspace};
+
+use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
+use super::{
+    default_for, default_workspace, fields, member, name, path_name, record, respond, respond_secret, with_usage,
+};
+use crate::endpoints::prelude::*;
+use crate::http::operation::{idempotency_key, if_match};
+
+/// `POST …/keys`: creates a key.
+pub(crate) const CREATE: Route = Route::management(
+    Method::Post,
+    "/keys",
+    |call, by, payload| Box::pin(handle_create(call, by, payload)),
+    tags::KEYS,
+    describe_create,
+)
+.with_body();
+
+fn describe_create() -> Operation {
+    let description = "Returns the secret, which is shown once. Members that published clients send and that have no \
+                       function here are accepted with their neutral value only.";
+    Operation::management("createKey", "Create a key", description)
+        .body(BodySchema::of::<CreateKeyRequest>(), None)
+        .parameter(idempotency_key())
+        .created(BodySchema::of::<SecretView<'_>>(), "The key and its secret", &[400, 404, 409, 415])
+}
+
+async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let body = call.read_json(payload).await?;
+    let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;
+    let new = match workspace {
+        // A management key has no workspace.
+        None => new,
+        Some(named) => {
+            let routed = call.routed();
+            let chosen = choose_workspace(&*routed.guardrails.workspaces, by, named).await.map_err(workspace_error)?;
+            NewApiKey { scope: ApiKeyScope::Inference(chosen.id), ..new }
+        }
+    };
+    let default = if new.scope.management().is_some() { default_workspace(call, by).await? } else { None };
+    let create = async |change: &Change<'_, _>| call.gateway.services.create_key.execute(change, new.clone()).await;
+    let render = |(key, secret): &CreatedKey| {
+        respond_secret(StatusCode::CREATED, &KeyRecord::unused(key.clone()), default.as_deref(), secret)
+    };
+    call.post(by, body.text()?, create, render).await
+}
+
+fn workspace_error(error: ChooseWorkspaceError) -> ApiError {
+    match error {
+        ChooseWorkspaceError::Unknown => member(ApiError::not_found(), "workspace_id", &"workspace not found"),
+        ChooseWorkspaceError::Required => ApiError::invalid(error.to_string()),
+        ChooseWorkspaceError::Store(store) => ApiError::store(store),
+    }
+}
+
+/// `PATCH …/keys/{hash}`: changes a key.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/keys/{hash}",
+    |call, by, payload| Box::pin(handle_update(call, by, payload)),
+    tags::KEYS,
+    describe_update,
+)
+.with_body();
+
+fn describe_update() -> Operation {
+    let description = "Changes the given members; null clears a member. A change is effective on every replica within \
+                       a second.";
+    Operation::management("updateKey", "Update a key", description)
+        .body(BodySchema::of::<UpdateKeyRequest>(), None)
+        .parameter(if_match())
+        .answer(record::response(), "The updated key", &[400, 404, 409, 412, 415])
+        .parameter(path_name())
+}
+
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let body = call.read_json(payload).await?;
+    let change = fields::read_change(body.text()?)?.ok_or_else(|| ApiError::invalid("No update fields provided"))?;
+    let key = name(call)?;
+    let changed = call.gateway.services.manage_keys.update(&call.change(by)?, &key, &change).await?;
+    let default = default_for(call, by, &changed).await?;
+    let changed = with_usage(call, changed).await;
+    Ok(respond(StatusCode::OK, &changed, default.as_deref()).respond())
+}
+
+/// `DELETE …/keys/{hash}`: deletes a key.
+pub(crate) const DELETE: Route = Route::management(
+    Method::Delete,
+    "/keys/{hash}",
+    |call, by, _| Box::pin(handle_delete(call, by)),
+    tags::KEYS,
+    describe_delete,
+);
+
+fn describe_delete() -> Operation {
+    let body = BodySchema::named::<Deleted>("ApiKeyDeletedResponse", "Confirms the deletion of a key.");
+    Operation::management("deleteKey", "Delete a key", "The key is rejected on every replica within a second.")
+        .parameter(if_match())
+        .answer(body, "Deleted", &[400, 404, 409, 412])
+        .parameter(path_name())
+}
+
+async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
+    call.gateway.services.manage_keys.delete(&call.change(by)?, &name(call)?).await?;
+    Ok(Deleted::respond())
+}

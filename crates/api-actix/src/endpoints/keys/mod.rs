@@ -1,0 +1,138 @@
+//! `…/keys`: the API keys. Management keys only.
+
+pub(crate) mod change;
+mod fields;
+pub(crate) mod read;
+pub(crate) mod record;
+pub(crate) mod rotate;
+
+use actix_web::http::StatusCode;
+use domain::api_key::{ApiKey, ChangeApiKeyError, CreateApiKeyError, InvalidKeyLimit, KeyRecord};
+use domain::authority::Authority;
+use domain::naming::{NameError, ResourceName};
+use domain::secret::ApiKeySecret;
+use domain::workspace::{ChooseWorkspaceError, choose_workspace};
+use utoipa::openapi::path::Parameter;
+use wires::client::ErrorLocation;
+
+use crate::http::call::Call;
+use crate::http::change::RecordResponse;
+use crate::http::error::ApiError;
+use crate::http::operation::path;
+
+use record::KeyView;
+
+/// Returns the name in the path. A segment that is not valid UTF-8 names no key.
+fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {
+    Ok(ResourceName::new(call.id()?))
+}
+
+/// Describes the name in the path.
+fn path_name() -> Parameter {
+    path("hash", "The key's hash, a unique prefix of it (8 digits or more), its id, or its unique name.")
+}
+
+/// Returns the id of the default workspace if the caller sees management keys: clients decode no null in its place.
+async fn default_workspace(call: &Call<'_>, by: &Authority) -> Result<Option<String>, ApiError> {
+    let routed = call.routed();
+    match choose_workspace(&*routed.guardrails.workspaces, by, None).await {
+        Ok(workspace) => Ok(Some(workspace.id.to_string())),
+        Err(ChooseWorkspaceError::Unknown | ChooseWorkspaceError::Required) => Ok(None),
+        Err(ChooseWorkspaceError::Store(store)) => Err(ApiError::store(store)),
+    }
+}
+
+/// Returns the id of the default workspace for a management key, which has no workspace of its own.
+async fn default_for(call: &Call<'_>, by: &Authority, key: &ApiKey) -> Result<Option<String>, ApiError> {
+    if key.scope.management().is_some() { default_workspace(call, by).await } else { Ok(None) }
+}
+
+/// Renders a key with its entity tag.
+fn respond(status: StatusCode, record: &KeyRecord, default: Option<&str>) -> RecordResponse {
+    RecordResponse::data(status, KeyView::new(record, default)).version(record.key.version())
+}
+
+/// Renders a key and its secret.
+fn respond_secret(
+    status: StatusCode,
+    record: &KeyRecord,
+    default: Option<&str>,
+    secret: &ApiKeySecret,
+) -> RecordResponse {
+    let body = KeyView::new(record, default).with_secret(secret);
+    RecordResponse::json(status, &body).version(record.key.version()).secret_of(record.key.id)
+}
+
+/// Adds the usage to a changed key. The change is stored, so a failure of the store is no error: the figures of usage
+/// are then those of a new key.
+async fn with_usage(call: &Call<'_>, key: ApiKey) -> KeyRecord {
+    let unused = KeyRecord::unused(key.clone());
+    call.gateway.services.read_keys.record(key).await.unwrap_or(unused)
+}
+
+impl From<NameError> for ApiError {
+    fn from(error: NameError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            NameError::Unknown => plain,
+            NameError::Ambiguous(_) => {
+                plain.message("Several resources have this name; use an id").metadata("ids", error.ids())
+            }
+        }
+    }
+}
+
+/// Creates the error of a member of the body.
+fn member(plain: ApiError, path: &str, error: &impl ToString) -> ApiError {
+    plain.message(format!("{path}: {}", error.to_string())).location(ErrorLocation::Member(path.to_owned()))
+}
+
+/// Creates the error of invalid limits.
+fn limits(plain: ApiError, error: InvalidKeyLimit) -> ApiError {
+    match error {
+        InvalidKeyLimit::NotPositive => member(plain, "limit", &error),
+        InvalidKeyLimit::NoRate | InvalidKeyLimit::OfManagementKey => plain.message(error.to_string()),
+    }
+}
+
+impl From<CreateApiKeyError> for ApiError {
+    fn from(error: CreateApiKeyError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            CreateApiKeyError::Restricted(restricted) => restricted.into(),
+            CreateApiKeyError::InvalidName(invalid) => member(plain, "name", &invalid),
+            CreateApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
+            CreateApiKeyError::UnknownWorkspace => member(plain, "workspace_id", &error),
+            CreateApiKeyError::UnknownGuardrail => member(plain, "guardrail_id", &error),
+            CreateApiKeyError::ExpiryInThePast => member(plain, "expires_at", &error),
+            CreateApiKeyError::InvalidLabel(_) | CreateApiKeyError::NameTaken(_) => plain.message(error.to_string()),
+            CreateApiKeyError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+impl From<ChangeApiKeyError> for ApiError {
+    fn from(error: ChangeApiKeyError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            ChangeApiKeyError::Restricted(restricted) => restricted.into(),
+            ChangeApiKeyError::Name(name) => name.into(),
+            ChangeApiKeyError::PreconditionFailed(failed) => plain.message(failed.to_string()),
+            ChangeApiKeyError::InvalidName(invalid) => member(plain, "name", &invalid),
+            ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
+            ChangeApiKeyError::ResetWithoutLimit => member(plain, "limit_reset", &"requires a limit"),
+            ChangeApiKeyError::UnknownGuardrail => member(plain, "guardrail_id", &error),
+            ChangeApiKeyError::UnknownWorkspace | ChangeApiKeyError::InvalidScope(_) => {
+                member(plain, "management.workspaces", &error)
+            }
+            ChangeApiKeyError::OtherWorkspace => member(plain, "workspace_id", &error),
+            ChangeApiKeyError::ExpiryInThePast => member(plain, "expires_at", &error),
+            ChangeApiKeyError::GraceTooLong => member(plain, "grace_seconds", &error),
+            ChangeApiKeyError::Store(store) => Self::store(store),
+            ChangeApiKeyError::Contended => {
+                plain.message("The key was changed concurrently by another call. Read it again and repeat the change.")
+            }
+            other => plain.message(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Reads keys.
+
+use domain::api_key::{KeyFilter, KeyListFilter};
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::record::KeyView;
+use super::{default_for, default_workspace, name, path_name, record, respond};
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+
+/// `GET …/keys`: lists keys.
+pub(crate) const LIST: Route =
+    Route::management(Method::Get, "/keys", |call, by, _| Box::pin(handle_list(call, by)), tags::KEYS, describe_list);
+
+/// The query parameters of a list.
+const PARAMETERS: [&str; 9] = [
+    "workspace_id",
+    "name",
+    "external_user",
+    "guardrail_id",
+    "kind",
+    "include_disabled",
+    "include_expired",
+    "offset",
+    "limit",
+];
+/// The default and the maximum number of keys on a page.
+const MAX_LIMIT: usize = 100;
+
+fn describe_list() -> Operation {
+    let body = BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys.");
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let flag = |name, description, default: bool| -> Parameter {
+        let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default)));
+        operation::query(name, description, schema)
+    };
+    let number = |minimum: usize| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));
+    let kinds = text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")));
+    let limit = number(1).maximum(Some(MAX_LIMIT)).default(Some(json!(MAX_LIMIT)));
+    let workspace = "Only keys of this workspace. Default: all workspaces of the caller.";
+    Operation::management("listKeys", "List keys", "Newest first.")
+        .parameter(operation::query("workspace_id", workspace, text()))
+        .parameter(operation::query("name", "Only keys of this name.", text()))
+        .parameter(operation::query("external_user", "Only keys with this label.", text()))
+        .parameter(operation::query("guardrail_id", "Only keys with this guardrail.", text()))
+        .parameter(operation::query("kind", "Management keys need an unrestricted key.", kinds))
+        .parameter(flag("include_disabled", "False leaves out disabled keys.", true))
+        .parameter(flag("include_expired", "True adds expired keys.", false))
+        .parameter(operation::query("offset", "The number of keys to skip.", number(0)))
+        .parameter(operation::query("limit", "The maximum number of keys on a page.", limit))
+        .answer(body, "The keys", &[400, 404])
+}
+
+async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    let is_management = match parameters::value(query, "kind")?.as_deref() {
+        None | Some("inference") => false,
+        Some("management") => true,
+        Some(_) => return Err(ApiError::invalid("kind must be inference or management")),
+    };
+    let offset = parameters::count(query, "offset")?.unwrap_or(0);
+    let limit = parameters::count(query, "limit")?.unwrap_or(MAX_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
+    }
+    let guardrail_id = match parameters::value(query, "guardrail_id")? {
+        Some(guardrail) => Some(call.routed().guardrails.get(by, &guardrail).await?.guardrail.id),
+        None => None,
+    };
+    let keys = KeyFilter {
+        is_management,
+        name: parameters::value(query, "name")?,
+        external_user: parameters::value(query, "external_user")?,
+        guardrail_id,
+        only_enabled: !parameters::switch(query, "include_disabled")?.unwrap_or(true),
+        ..KeyFilter::default()
+    };
+    let workspace_id = parameters::workspace(query)?;
+    let include_expired = parameters::switch(query, "include_expired")?.unwrap_or(false);
+    let filter = KeyListFilter { keys, workspace_id, include_expired };
+    let page = call.gateway.services.read_keys.list(by, filter, offset as u64, limit as u64).await?;
+    let default = if is_management { default_workspace(call, by).await? } else { None };
+    let data = page.keys.iter().map(|record| KeyView::new(record, default.as_deref())).collect();
+    Ok(Page::respond(data, page.total))
+}
+
+/// `GET …/keys/{hash}`: reads a key.
+pub(crate) const GET: Route = Route::management(
+    Method::Get,
+    "/keys/{hash}",
+    |call, by, _| Box::pin(handle_get(call, by)),
+    tags::KEYS,
+    describe_get,
+);
+
+fn describe_get() -> Operation {
+    Operation::management("getKey", "Get a key", "Management keys need an unrestricted key.")
+        .answer(record::response(), "The key", &[404, 409])
+        .parameter(path_name())
+}
+
+async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
+    let found = call.gateway.services.read_keys.get(by, &name(call)?).await?;
+    let default = default_for(call, by, &found.key).await?;
+    Ok(respond(StatusCode::OK, &found, default.as_deref()).respond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_knows_the_described_parameters() {
+        parameters::assert_known(describe_list(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+}
