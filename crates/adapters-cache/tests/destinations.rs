@@ -62,7 +62,7 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     assert_eq!(live.for_workspace(workspace).unwrap().to_vec(), [destination(workspace)]);
     assert!(live.for_workspace(other).is_none());
 
-    store.destinations().delete(destination(workspace).id, &audit()).await.unwrap();
+    store.destinations().delete(destination(workspace).id, destination(workspace).updated_at, &audit()).await.unwrap();
     tokio::time::sleep(2 * EVERY).await;
     assert!(live.for_workspace(workspace).is_some(), "the watcher has not looked yet");
     watcher.refresh().await.unwrap();

@@ -60,7 +60,7 @@ fn respond_secret(
     secret: &ApiKeySecret,
 ) -> RecordResponse {
     let body = KeyView::new(record, default).with_secret(secret);
-    RecordResponse::json(status, &body).version(record.key.version()).secret_of(record.key.id)
+    RecordResponse::json(status, &body).version(record.key.version()).secret_of(&record.key.id)
 }
 
 /// Adds the usage to a changed key. The change is stored, so a failure of the store is no error: the figures of usage

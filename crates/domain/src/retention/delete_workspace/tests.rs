@@ -2,7 +2,6 @@ use super::*;
 use crate::api_key::{ApiKeyScope, CreateApiKey, NewApiKey};
 use crate::guardrail::{GuardrailDraft, GuardrailRepository, KnownNames};
 use crate::observability::{DestinationFields, DestinationRepository, MockMessageSender};
-use crate::rate::RateLimits;
 use crate::routing::EndpointDirectory;
 use crate::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
@@ -59,14 +58,8 @@ impl Fixture {
         let secrets = Arc::new(FixedSecrets::default());
         let create = CreateApiKey::new(self.store.api_keys(), self.clock.clone(), self.ids.clone(), secrets);
         for name in ["a", "b"] {
-            let key = NewApiKey {
-                name: name.to_owned(),
-                scope: ApiKeyScope::Inference(id),
-                limit: None,
-                rates: RateLimits::default(),
-                expires_at: None,
-            };
-            create.execute(&by, key).await.unwrap();
+            let key = NewApiKey::named(name, ApiKeyScope::Inference(id));
+            create.execute(&Change::plain(&by), key).await.unwrap();
         }
         let draft = GuardrailDraft::named("g").in_workspace(id);
         self.delete.guardrails.create(&Change::plain(&by), &draft).await.unwrap();
