@@ -5,6 +5,7 @@ mod process;
 mod randomness;
 mod rate_limiter;
 mod secrets;
+mod terminal;
 mod workers;
 
 pub use clock::*;
@@ -12,4 +13,5 @@ pub use process::*;
 pub use randomness::*;
 pub use rate_limiter::*;
 pub use secrets::*;
+pub use terminal::*;
 pub use workers::*;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use domain::error::StoreError;
 use rustix::fs::{Mode, statvfs};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit, umask};
 
 /// The user database of the operating system. Users of a directory service are not in it.
 const PASSWD: &str = "/etc/passwd";
@@ -22,6 +22,15 @@ pub struct OsUser {
 /// Returns the number of the user that owns the files which this process creates.
 pub fn effective_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Asks the server with this process id to reload its configuration.
+///
+/// # Errors
+/// The process does not exist, or belongs to another user.
+pub fn request_reload(process: u32) -> std::io::Result<()> {
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    Ok(kill_process(id, Signal::HUP)?)
 }
 
 /// Makes every file and folder that this process creates accessible to its user and to no other user, with any inherited

@@ -1,7 +1,10 @@
 //! `tollgate provider test`, and the credential check of `doctor`.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tokio::time::sleep;
 use tollgate_tests::{Behaviour, Instance, Recorded, Upstream, free_address};
 
 use crate::gateway::{TestGateway, providers_toml};
@@ -53,6 +56,61 @@ async fn provider_test_makes_a_real_call_without_a_server() -> Result<()> {
     ensure!(code == Some(1) && report["ok"] == false, "{report}");
     ensure!(report["outcome"] == "provider_auth_failed" && report["upstream_status"] == 401, "{report}");
     ensure!(report["provider_code"] == "invalid_api_key", "{report}");
+    Ok(())
+}
+
+/// Arguments of `provider add` for a provider of its own.
+fn custom(base_url: &str) -> Vec<String> {
+    let values = [
+        ("name", "House"),
+        ("wire", "system-one"),
+        ("base_url", base_url),
+        ("model", "house/judge"),
+        ("upstream_model", "judge-9"),
+        ("input_usd_per_million_tokens", "0.1"),
+        ("output_usd_per_million_tokens", "0"),
+    ];
+    let set = values.iter().flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]);
+    ["provider", "add", "custom", "--slug", "house"].map(str::to_owned).into_iter().chain(set).collect()
+}
+
+#[tokio::test]
+async fn added_provider_answers_in_the_running_server() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(private_list)).await?;
+    let gateway = TestGateway::of(installation(&alpha)?).await?;
+    let file = gateway.instance.path().join("test.toml");
+    let before = std::fs::read_to_string(&file)?;
+    let arguments = custom(&alpha.base_url());
+    let with = |more: &[&'static str]| {
+        arguments.iter().map(String::as_str).chain(more.iter().copied()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = async |arguments: Vec<String>| {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        document(&gateway.instance, &arguments).await
+    };
+
+    // A provider that rejects the key is not added.
+    let (report, code) = run(with(&["--no-key", "--yes"])).await?;
+    ensure!(code == Some(1) && report["outcome"] == "provider_auth_failed", "{report}");
+    let (preview, code) = run(with(&["--key-env", "ALPHA_API_KEY", "--dry-run"])).await?;
+    ensure!(code == Some(0) && preview["written"] == false && preview["test"]["ok"] == true, "{preview}");
+    ensure!(std::fs::read_to_string(&file)? == before, "the file changed");
+
+    let (added, code) = run(with(&["--key-env", "ALPHA_API_KEY", "--yes"])).await?;
+    ensure!(code == Some(0) && added["written"] == true, "{added}");
+    ensure!(added["reloaded"].as_array().is_some_and(|ids| ids.len() == 1), "{added}");
+    let after = std::fs::read_to_string(&file)?;
+    ensure!(after.starts_with(before.trim_end()) && !after.contains("alpha-secret"), "{after}");
+    let since = Instant::now();
+    let asked =
+        r#"{"model": "house/judge", "state": "s", "questions": {"test": {"type": "noul", "instructions": "?"}}}"#;
+    while gateway.server.decide(&gateway.inference.secret, asked).await?.status != 200 {
+        ensure!(since.elapsed() < Duration::from_secs(20), "the server does not have the model");
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    let (error, code) = run(with(&["--key-env", "ALPHA_API_KEY", "--yes"])).await?;
+    ensure!(code == Some(1) && error["error"].as_str().is_some_and(|text| text.contains("exists")), "{error}");
     Ok(())
 }
 

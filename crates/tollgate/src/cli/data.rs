@@ -219,6 +219,8 @@ pub enum EndpointCommand {
 /// Commands on the configured providers.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
+    /// Add a provider and its endpoints to the configuration file, after one test call, and reload
+    Add(AddProviderArgs),
     /// Make one small call with the configured credential; exits with 1 on failure. The provider bills the call
     Test {
         /// The provider
@@ -227,6 +229,41 @@ pub enum ProviderCommand {
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
     },
+}
+
+/// Arguments of `provider add`.
+#[derive(Debug, Args)]
+pub struct AddProviderArgs {
+    /// The preset: typesafe, openrouter, openai, gemini, perplexity, azure, workers-ai, databricks, fireworks, sglang,
+    /// vllm, ollama, or custom
+    pub name: String,
+    /// Slug of the provider [default: the name of the preset]
+    #[arg(long)]
+    pub slug: Option<String>,
+    /// Value that the preset leaves open, such as resource=acme; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Environment variable with the key [default: that of the preset]
+    #[arg(long, value_name = "NAME", group = "key")]
+    pub key_env: Option<String>,
+    /// File with the key
+    #[arg(long, value_name = "FILE", group = "key")]
+    pub key_file: Option<PathBuf>,
+    /// Read the key from standard input and store it in a private file beside the configuration file
+    #[arg(long, group = "key")]
+    pub key_stdin: bool,
+    /// Send no key
+    #[arg(long, group = "key")]
+    pub no_key: bool,
+    /// Make no test call
+    #[arg(long)]
+    pub no_test: bool,
+    /// Add without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the tables without adding them
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
 }
 
 /// A Decisions request to the running server.

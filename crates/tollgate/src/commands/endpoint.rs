@@ -3,20 +3,19 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use adapters_system::SystemClock;
 use anyhow::{Context as _, bail};
-use domain::decision::TestProvider;
 use domain::model::CatalogueSnapshot;
 use domain::pricing::TokenPrices;
 use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
 
+use super::add_provider::{self, test_here};
 use super::{Context, catalogue};
 use crate::cli::{EndpointCommand, ProviderCommand};
 use crate::config::{nearest, similar};
-use crate::control::{ControlRequest, ProviderTestReport, ServerStatus, test_endpoint};
+use crate::control::{ControlRequest, ProviderTestReport, ServerStatus};
 use crate::output::{note, table_lines};
 use crate::view::{EndpointView, List, ProcessView, ServerEndpointHealth, ServerView, StatusView};
-use crate::wiring::{directory, forget_processes, single_provider};
+use crate::wiring::{directory, forget_processes};
 
 /// Runs a command on endpoints.
 pub async fn run(context: &Context, command: EndpointCommand) -> anyhow::Result<ExitCode> {
@@ -100,13 +99,14 @@ fn row_prices(endpoint: &Endpoint, snapshot: &CatalogueSnapshot) -> Option<Token
 /// Runs a command on providers.
 pub async fn run_provider(context: &Context, command: ProviderCommand) -> anyhow::Result<ExitCode> {
     match command {
+        ProviderCommand::Add(args) => add_provider::run(context, args).await,
         ProviderCommand::Test { slug, model } => test(context, &slug, model).await,
     }
 }
 
 async fn test(context: &Context, slug: &str, model: Option<String>) -> anyhow::Result<ExitCode> {
     let provider = find(context, slug)?;
-    let report = match test_here(context, &provider, model.as_deref()).await {
+    let report = match test_here(&context.config, &provider, model.as_deref()).await {
         Ok(report) => report,
         // The secret may be readable for the server only.
         Err(here) => match test_in_server(context, slug, model).await {
@@ -131,17 +131,6 @@ fn find(context: &Context, slug: &str) -> anyhow::Result<ProviderSlug> {
         Some(nearest) => bail!("provider {slug:?} not found; the nearest slug is {nearest:?}"),
         None => bail!("provider {slug:?} not found"),
     }
-}
-
-/// Makes the call in this process.
-async fn test_here(context: &Context, slug: &ProviderSlug, model: Option<&str>) -> anyhow::Result<ProviderTestReport> {
-    let config = &context.config;
-    let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
-    let endpoint = test_endpoint(&directory(config), slug, model, wire)?;
-    let provider = single_provider(config, slug)?;
-    let provider = provider.with_context(|| format!("provider {slug} not found"))?;
-    let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
-    Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))
 }
 
 /// Asks the first running server to make the call; `None` if no server runs.

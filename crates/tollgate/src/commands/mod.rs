@@ -1,5 +1,6 @@
 //! The commands: each parses its arguments, runs one use case and prints the result.
 
+mod add_provider;
 mod ask;
 mod audit;
 mod backup;
@@ -13,6 +14,7 @@ mod endpoint;
 mod generate;
 mod guardrail;
 mod key;
+mod provider_preset;
 mod references;
 mod run;
 mod serve;

@@ -1,0 +1,237 @@
+//! `tollgate provider add`: adds a provider and its endpoints to the configuration file.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use adapters_system::{SystemClock, read_hidden_line, request_reload};
+use anyhow::{Context as _, bail, ensure};
+use domain::decision::TestProvider;
+use domain::routing::ProviderSlug;
+use serde::Serialize;
+use toml_edit::DocumentMut;
+
+use super::Context;
+use super::context::read_secret;
+use super::provider_preset::{KeySource, Preset};
+use crate::cli::AddProviderArgs;
+use crate::config::{Config, DEFAULT_FILE, load_text, read_text};
+use crate::control::{ProviderTestReport, test_endpoint};
+use crate::output::note;
+use crate::wiring::{directory, single_provider};
+
+/// The added tables, and what followed.
+#[derive(Serialize)]
+struct Addition {
+    /// The configuration file.
+    file: String,
+    provider: String,
+    /// The tables, as they stand in the file.
+    tables: String,
+    /// The test call; null with `--no-test`.
+    test: Option<ProviderTestReport>,
+    /// False with `--dry-run`.
+    written: bool,
+    /// The process ids of the servers that reload the configuration.
+    reloaded: Vec<u32>,
+}
+
+/// Adds a provider: makes one test call, shows the new tables, writes them, and lets the running servers reload.
+///
+/// # Errors
+/// An unknown preset, a missing value, a provider that exists, an invalid configuration, a failed test, a failed write.
+/// Nothing is written then.
+pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<ExitCode> {
+    let asks = std::io::stdin().is_terminal() && !args.yes && !args.dry_run && !context.output.is_json();
+    ensure!(asks || args.yes || args.dry_run, "--yes adds the provider, --dry-run shows what it would add");
+    let file = context.config.file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+    let before = match read_text(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("cannot read {}", file.display()))?,
+    };
+    let mut preset = Preset::named(&args.name)?;
+    preset.set(&args.set)?;
+    for name in preset.missing() {
+        ensure!(asks, "the preset {} needs --set {name}=…", args.name);
+        preset.set(&[format!("{name}={}", answer(&format!("{name}:"), std::io::stdin().lock())?)])?;
+    }
+    let slug = args.slug.clone().unwrap_or_else(|| args.name.clone());
+    let (key, typed) = key_of(&args, &preset, &slug, &file, asks)?;
+    let typed = typed.map(|secret| TypedKey::store(&key, &secret)).transpose()?;
+
+    let mut document: DocumentMut = before.parse().context("the configuration file cannot be read as TOML")?;
+    let tables = preset.add_to(&mut document, &slug, &key)?;
+    let after = document.to_string();
+    let config = load_text(Some(&file), &after, &context.environment)?;
+    let provider = slug.parse().with_context(|| format!("{slug:?} cannot be used as a slug"))?;
+    let test = if args.no_test { None } else { Some(test_here(&config, &provider, None).await?) };
+    if let Some(test) = test.as_ref().filter(|test| !test.ok) {
+        context.output.show_lines(test, || test.lines())?;
+        note("Nothing was written: the test call failed. --no-test adds the provider without it.");
+        return Ok(ExitCode::FAILURE);
+    }
+
+    let shown = file.display().to_string();
+    let mut addition = Addition { file: shown, provider: slug, tables, test, written: false, reloaded: Vec::new() };
+    if asks {
+        note(&format!("{}\n", addition.tables));
+        let answer = answer(&format!("Add this to {}? [y/N]", addition.file), std::io::stdin().lock())?;
+        ensure!(["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()), "nothing was written");
+    }
+    if !args.dry_run {
+        replace(&file, &before, &after)?;
+        addition.written = true;
+        typed.map(TypedKey::keep);
+        addition.reloaded = reload(context).await;
+        if context.config.sandbox.enabled && !config.sandbox.enabled {
+            note("The sandbox is off beside a provider, unless [sandbox] has enabled = true.");
+        }
+    }
+    context.output.show(&addition, || addition.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Addition {
+    fn text(&self) -> String {
+        let state = match (self.written, self.reloaded.is_empty()) {
+            (false, _) => format!("Nothing was written to {}.", self.file),
+            (true, true) => format!("Added to {}. No server is running.", self.file),
+            (true, false) => format!("Added to {}. The running server reloads it.", self.file),
+        };
+        format!("{}\n{state}", self.tables.trim())
+    }
+}
+
+/// Returns the key's place, and the secret to store there if it was typed.
+fn key_of(
+    args: &AddProviderArgs,
+    preset: &Preset,
+    slug: &str,
+    file: &Path,
+    asks: bool,
+) -> anyhow::Result<(KeySource, Option<String>)> {
+    if args.no_key {
+        return Ok((KeySource::None, None));
+    }
+    if let Some(name) = &args.key_env {
+        return Ok((KeySource::Variable(name.clone()), None));
+    }
+    if let Some(path) = &args.key_file {
+        read_secret("--key-file", path)?;
+        return Ok((KeySource::File(std::path::absolute(path)?), None));
+    }
+    let beside = std::path::absolute(file)?.with_file_name(format!("{slug}.key"));
+    if args.key_stdin {
+        let typed = answer("", std::io::stdin().lock())?;
+        ensure!(!typed.is_empty(), "standard input holds no key");
+        return Ok((KeySource::File(beside), Some(typed)));
+    }
+    let Some(variable) = preset.key_variable() else { return Ok((KeySource::None, None)) };
+    if !asks {
+        return Ok((KeySource::Variable(variable.to_owned()), None));
+    }
+    let question = format!("Variable or file (with a /) of the key, or - to type the key [{variable}]:");
+    match answer(&question, std::io::stdin().lock())?.as_str() {
+        "" => Ok((KeySource::Variable(variable.to_owned()), None)),
+        "-" => {
+            note("The key:");
+            let typed = read_hidden_line().context("the key cannot be read")?;
+            ensure!(!typed.is_empty(), "no key was typed");
+            Ok((KeySource::File(beside), Some(typed)))
+        }
+        path if path.contains('/') => Ok((KeySource::File(std::path::absolute(path)?), None)),
+        name => Ok((KeySource::Variable(name.to_owned()), None)),
+    }
+}
+
+fn answer(question: &str, mut input: impl BufRead) -> anyhow::Result<String> {
+    if !question.is_empty() {
+        note(question);
+    }
+    let mut answer = String::new();
+    input.read_line(&mut answer).context("cannot read the answer")?;
+    Ok(answer.trim().to_owned())
+}
+
+/// A file with a typed key. It disappears again unless the provider is added.
+struct TypedKey(Option<PathBuf>);
+
+impl TypedKey {
+    fn store(key: &KeySource, secret: &str) -> anyhow::Result<Self> {
+        let KeySource::File(path) = key else { bail!("a typed key needs a file") };
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let mut file = created.with_context(|| format!("cannot create {} for the key", path.display()))?;
+        let stored = Self(Some(path.clone()));
+        writeln!(file, "{secret}").and_then(|()| file.sync_all()).context("cannot write the key")?;
+        Ok(stored)
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for TypedKey {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // What remains is a private file, and the next call names it.
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+/// Replaces the file at once: a reader sees the old text or the new one. Its permissions stay.
+fn replace(file: &Path, before: &str, after: &str) -> anyhow::Result<()> {
+    let shown = file.display();
+    // The file behind a symbolic link is replaced, not the link.
+    let target = fs::canonicalize(file).or_else(|_| std::path::absolute(file))?;
+    let folder = target.parent().context("the configuration file has no folder")?;
+    let mut new = tempfile::NamedTempFile::new_in(folder).with_context(|| format!("cannot write beside {shown}"))?;
+    new.write_all(after.as_bytes()).and_then(|()| new.as_file().sync_all()).context("cannot write the new file")?;
+    if target.exists() {
+        ensure!(read_text(&target)? == before, "{shown} was changed meanwhile; nothing was written");
+        fs::set_permissions(new.path(), fs::metadata(&target)?.permissions())?;
+    }
+    new.persist(&target).map_err(|error| error.error).with_context(|| format!("cannot replace {shown}"))?;
+    Ok(())
+}
+
+/// Makes a test call in this process.
+///
+/// # Errors
+/// No such endpoint, or the provider's settings cannot be used. A failed call is in the report.
+pub(super) async fn test_here(
+    config: &Config,
+    slug: &ProviderSlug,
+    model: Option<&str>,
+) -> anyhow::Result<ProviderTestReport> {
+    let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
+    let endpoint = test_endpoint(&directory(config), slug, model, wire)?;
+    let provider = single_provider(config, slug)?;
+    let provider = provider.with_context(|| format!("provider {slug} not found"))?;
+    let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
+    Ok(ProviderTestReport::new(&endpoint, &test.execute(&endpoint).await))
+}
+
+/// Lets the running servers of the database reload; returns their process ids.
+async fn reload(context: &Context) -> Vec<u32> {
+    let servers = match context.servers().servers().await {
+        Ok(servers) => servers,
+        Err(error) => {
+            note(&format!("The running servers are unknown: {error:#}. SIGHUP lets a server reload."));
+            return Vec::new();
+        }
+    };
+    let ids = servers.into_iter().filter_map(|server| server.status.ok()).map(|status| status.pid);
+    ids.filter(|id| match request_reload(*id) {
+        Ok(()) => true,
+        Err(error) => {
+            note(&format!("The server with process id {id} does not reload: {error}"));
+            false
+        }
+    })
+    .collect()
+}
