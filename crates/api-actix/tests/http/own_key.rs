@@ -79,7 +79,7 @@ async fn rejected_keys_read_nothing() {
 #[tokio::test]
 async fn failing_store_is_503() {
     let mut usage = MockUsageRepository::new();
-    usage.expect_list().returning(|_, _| Err(StoreError::unavailable("gone")));
+    usage.expect_last_use().returning(|_| Err(StoreError::unavailable("gone")));
     let setup = Setup { usage: Arc::new(usage), ..Setup::new().await };
     own_key(&setup.start(), Caller::Inference).await.expect_error(503);
 }

@@ -39,8 +39,8 @@ impl RotateApiKey {
     /// stay, and so does a disabled or expired state.
     ///
     /// # Errors
-    /// A missing right; a grace period over [`MAX_GRACE`]; an unknown or ambiguous name; a concurrent rotation, so that each old secret gets at most one new secret; a
-    /// failure of the store or the random source.
+    /// A missing right; a grace period over [`MAX_GRACE`]; an unknown or ambiguous name; a concurrent rotation, so that
+    /// each old secret gets at most one new secret; a failure of the store or the random source.
     pub async fn execute(
         &self,
         change: &Change<'_, CreatedKey>,

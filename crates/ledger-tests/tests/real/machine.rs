@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
-    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
-    SeaOrmModelRepository, SeaOrmOutbox, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
-    StorageSettings,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmRejectionStore, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};

@@ -10,6 +10,7 @@ use wires::client::{ErrorLocation, check_names, read_members};
 use super::record::SecretView;
 use super::{default_for, name, path_name, respond_secret};
 use crate::endpoints::prelude::*;
+use crate::http::body::JsonBody;
 use crate::http::operation::{idempotency_key, if_match};
 
 pub(crate) const ROUTE: Route = Route::management(
@@ -63,8 +64,9 @@ fn read_grace(text: &str) -> Result<Duration, ApiError> {
 }
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let body = call.read_json(payload).await?;
-    let grace = read_grace(body.text()?)?;
+    let body = call.read_optional_json(payload).await?;
+    let text = body.as_ref().map_or(Ok(""), JsonBody::text)?;
+    let grace = read_grace(text)?;
     let (name, services) = (name(call)?, &call.gateway.services);
     // Read before the rotation: its response is rendered before it is stored.
     let found = OnceLock::new();
@@ -80,7 +82,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
         let record = KeyRecord { key: key.clone(), ..record };
         respond_secret(StatusCode::OK, &record, default.as_deref(), secret)
     };
-    call.post(by, body.text()?, rotate, render).await
+    call.post(by, text, rotate, render).await
 }
 
 #[cfg(test)]
@@ -104,8 +106,8 @@ mod tests {
             let expected = "grace_seconds: must be a whole number from 0 to 604800";
             assert_eq!(grace(&format!(r#"{{"grace_seconds":{value}}}"#)).unwrap_err(), expected, "{value}");
         }
-        let unknown = grace(r#"{"grace":1}"#).unwrap_err();
-        assert_eq!(unknown, r#"unknown member "grace"; the nearest known member is "grace_seconds""#);
+        let unknown = grace(r#"{"grace_second":1}"#).unwrap_err();
+        assert_eq!(unknown, r#"unknown member "grace_second"; the nearest known member is "grace_seconds""#);
         assert!(grace("[]").is_err() && grace("{").is_err());
     }
 }
