@@ -226,7 +226,8 @@ async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
     }
     let copy = "INSERT INTO api_keys SELECT zeroblob(16), zeroblob(32), label, name, scope, workspace_id, \
                 management_access, management_workspaces, disabled, deleted, expires_at, limit_pico, limit_reset, NULL, \
-                created_at, requests_per_minute, tokens_per_minute, NULL, NULL, audit_hash \
+                created_at, requests_per_minute, tokens_per_minute, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+                audit_hash \
                 FROM kept_api_keys WHERE disabled = 1";
     let cases = [
         (format!("UPDATE api_keys SET disabled = 0 WHERE hash = x'{}'", other.hash), "api_keys", other.id.as_str()),

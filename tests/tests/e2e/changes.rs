@@ -94,7 +94,7 @@ async fn repetitions_after_a_crash_have_one_effect_each() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_of_many_concurrent_changes_of_a_version_succeeds() -> Result<()> {
+async fn of_many_concurrent_changes_of_a_version_one_succeeds() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let secret = gateway.management.secret.clone();
     let made = gateway.server.send(&Call::post(GUARDRAILS).key(&secret).json(r#"{"name":"g"}"#)).await?;

@@ -19,7 +19,7 @@ suite! {
         find_returns_request_of_a_committed_change,
         find_returns_nothing_for_another_scope_or_an_undone_change,
         repeated_change_fails_and_changes_nothing,
-        one_of_many_concurrent_changes_of_a_scope_takes_effect,
+        of_many_concurrent_changes_of_a_scope_one_takes_effect,
         request_counts_as_stored_for_24_hours,
         prune_removes_oldest_first,
     }
@@ -97,7 +97,7 @@ async fn repeated_change_fails_and_changes_nothing(stores: &Stores) {
     assert_eq!(stores.repetitions.find(&scope("a")).await.unwrap().unwrap().request.fingerprint, [0x80; 32]);
 }
 
-async fn one_of_many_concurrent_changes_of_a_scope_takes_effect(stores: &Stores) {
+async fn of_many_concurrent_changes_of_a_scope_one_takes_effect(stores: &Stores) {
     insert_workspace(stores).await;
     let request = stored(scope("a"));
     let outcomes = join_all((10..20).map(|number| insert_guardrail(stores, number, &request))).await;

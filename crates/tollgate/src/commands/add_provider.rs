@@ -177,7 +177,7 @@ impl TypedKey {
 impl Drop for TypedKey {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // What remains is a private file, and the next call names it.
+            // A file that remains is private, and the next call names it.
             drop(fs::remove_file(path));
         }
     }

@@ -20,9 +20,10 @@ pub struct Order {
 pub const DOMAIN: Order = Order {
     folder: "crates/domain/src",
     lines: &[
-        &["cursor", "edit", "error", "ids", "json", "money", "secret", "system"],
+        &["cursor", "edit", "error", "ids", "json", "money", "naming", "repetition", "secret", "system", "version"],
         &["audit", "change_feed"],
         &["authority"],
+        &["change"],
         &["model", "question"],
         &["pricing"],
         &["usage"],
@@ -42,7 +43,7 @@ pub const DOMAIN: Order = Order {
 pub const API: Order = Order {
     folder: "crates/api-actix/src",
     lines: &[
-        &["detection", "gateway", "http", "rendered_catalogue", "rendered_openapi", "services"],
+        &["detection", "gateway", "http", "operator", "rendered_catalogue", "rendered_openapi", "services"],
         &["openapi", "stopper"],
         &["endpoints"],
         &["app"],

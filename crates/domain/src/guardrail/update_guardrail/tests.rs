@@ -222,7 +222,7 @@ async fn change_of_another_version_fails_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn one_of_many_concurrent_changes_of_a_version_succeeds() {
+async fn of_many_concurrent_changes_of_a_version_one_succeeds() {
     let (store, by) = (store().await, by());
     let manage = ports(&store);
     let id = made(&store, r#"{"name":"a"}"#).await;

@@ -30,7 +30,6 @@ fn every_documented_configuration_loads() {
     let pages = [
         ("docs/examples.md", include_str!("../../../../../docs/examples.md"), 11),
         ("docs/maintenance.md", include_str!("../../../../../docs/maintenance.md"), 1),
-        ("README.md", include_str!("../../../../../README.md"), 1),
     ];
     for (name, page, least) in pages {
         let blocks = blocks(page, "toml");
