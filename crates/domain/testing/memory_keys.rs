@@ -109,12 +109,10 @@ impl ApiKeyRepository for MemoryApiKeys {
         let hashes = name.hashes();
         let is_hash = |hash: ApiKeyHash| hashes.is_some_and(|(first, last)| (first..=last).contains(&hash));
         let is_previous = |hash: ApiKeyHash| hashes == Some((hash, hash));
-        let has_name = |key: &ApiKey| match name.id::<ApiKeyId>() {
-            Some(id) => key.id == id,
-            None => {
-                let is_previous = key.previous_secret.is_some_and(|secret| is_previous(secret.hash));
-                is_hash(key.hash) || is_previous || key.name.as_str() == name.as_str()
-            }
+        let has_name = |key: &ApiKey| {
+            let is_previous = || key.previous_secret.is_some_and(|secret| is_previous(secret.hash));
+            let is_other = || is_hash(key.hash) || is_previous() || key.name.as_str() == name.as_str();
+            name.id::<ApiKeyId>().map_or_else(is_other, |id| key.id == id)
         };
         let is_within = |key: &ApiKey| match key.scope.workspace_id() {
             Some(id) => within.contains(id),

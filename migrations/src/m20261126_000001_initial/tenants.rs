@@ -109,7 +109,7 @@ fn api_keys() -> TableCreateStatement {
         .and(Expr::col("management_access").is_null())
         .and(Expr::col("management_workspaces").is_null());
     let scope_fits = management.or(inference);
-    let columns = [
+    let columns = vec![
         key(bytes("id")).check(Expr::cust("length(id) = 16")).take(),
         bytes("hash").unique_key().take(),
         text("label"),

@@ -40,7 +40,6 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
 /// The caller's key.
 #[derive(Serialize, ToSchema)]
 #[schema(as = OwnKeyRecord)]
-#[expect(clippy::struct_excessive_bools, reason = "the members that clients require")]
 struct View<'a> {
     #[serde(flatten)]
     key: KeyView<'a>,

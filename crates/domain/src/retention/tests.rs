@@ -247,7 +247,7 @@ async fn execute_removes_sums_of_days_that_ended_before_their_retention() {
     let end =
         (day.succ_opt().unwrap().and_time(chrono::NaiveTime::MIN).and_utc() - fixture.clock.now()).to_std().unwrap();
     let policy = RetentionPolicy { usage_sums: Some(DAY), ..RetentionPolicy::default() };
-    fixture.clock.advance(end + DAY - Duration::from_millis(1));
+    fixture.clock.advance((end + DAY).saturating_sub(Duration::from_millis(1)));
     assert_eq!((fixture.retention(policy).execute(pending()).await.usage_sums, sums().await), (0, 1));
     fixture.clock.advance(Duration::from_millis(1));
     assert_eq!((fixture.retention(policy).execute(pending()).await.usage_sums, sums().await), (1, 0));

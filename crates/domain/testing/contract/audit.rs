@@ -82,7 +82,7 @@ async fn concurrent_appends_form_one_chain(stores: &Stores) {
         match number % 3 {
             0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
             1 => {
-                assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap().is_inserted())
+                assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap().is_inserted());
             }
             _ => drop(stores.audit.append(&draft(number)).await.unwrap()),
         }

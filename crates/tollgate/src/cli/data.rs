@@ -233,6 +233,7 @@ pub enum ProviderCommand {
 
 /// Arguments of `provider add`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct AddProviderArgs {
     /// The preset: typesafe, openrouter, openai, gemini, perplexity, azure, workers-ai, databricks, fireworks, sglang,
     /// vllm, ollama, or custom

@@ -84,7 +84,9 @@ pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<Exi
     if !args.dry_run {
         replace(&file, &before, &after)?;
         addition.written = true;
-        typed.map(TypedKey::keep);
+        if let Some(typed) = typed {
+            typed.keep();
+        }
         addition.reloaded = reload(context).await;
         if context.config.sandbox.enabled && !config.sandbox.enabled {
             note("The sandbox is off beside a provider, unless [sandbox] has enabled = true.");

@@ -115,7 +115,7 @@ impl Preset {
 
     /// Copies values and replaces their placeholders.
     fn copy(&self, from: &InlineTable, to: &mut Table) {
-        for (name, value) in from.iter() {
+        for (name, value) in from {
             let value = match value.as_str() {
                 Some(text) => Value::from(self.filled(text)),
                 None => value.clone().decorated(" ", ""),
@@ -181,7 +181,7 @@ mod tests {
     fn every_preset_is_a_valid_configuration() {
         let presets = all().unwrap();
         assert!(presets.len() > 10);
-        for preset in presets.iter() {
+        for preset in &presets {
             let name = preset.get("name").unwrap().as_str().unwrap();
             let preset = filled(name);
             let key = preset.key_variable().map_or(KeySource::None, |name| KeySource::Variable(name.to_owned()));

@@ -50,20 +50,17 @@ fn match_workspace(workspaces: &[Workspace], name: &str) -> anyhow::Result<Works
 /// # Errors
 /// No key or several keys match, or the store failed. No error repeats the text, which may be a secret.
 pub async fn find_key(stores: &Stores, text: &str) -> anyhow::Result<KeyReference> {
-    match parse_key(text) {
-        Some(reference) => Ok(reference),
-        None => {
-            let found = stores.keys.find_named(&ResourceName::new(text), &ManagementScope::UNRESTRICTED).await?;
-            match only_match(found, describe) {
-                Ok(key) => Ok(key.id.into()),
-                Err(error @ NameError::Ambiguous(_)) => bail!("the key {error}"),
-                Err(NameError::Unknown) => bail!(
-                    "key not found; a key is named by its id, hash, prefix of the hash ({} or more digits), secret or \
-                     name",
-                    ResourceName::MIN_HASH_PREFIX
-                ),
-            }
-        }
+    if let Some(reference) = parse_key(text) {
+        return Ok(reference);
+    }
+    let found = stores.keys.find_named(&ResourceName::new(text), &ManagementScope::UNRESTRICTED).await?;
+    match only_match(found, describe) {
+        Ok(key) => Ok(key.id.into()),
+        Err(error @ NameError::Ambiguous(_)) => bail!("the key {error}"),
+        Err(NameError::Unknown) => bail!(
+            "key not found; a key is named by its id, hash, prefix of the hash ({} or more digits), secret or name",
+            ResourceName::MIN_HASH_PREFIX
+        ),
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) struct NewKey {
     /// The key. Its scope stands for any workspace if it is an inference key.
     pub(super) new: NewApiKey,
     /// The named workspace of an inference key; `None` for a management key.
+    #[expect(clippy::option_option, reason = "a management key has no workspace; an inference key may name none")]
     pub(super) workspace: Option<Option<WorkspaceId>>,
 }
 

@@ -55,7 +55,9 @@ proptest! {
         // An arbitrary part exists at the begin; the others are charged later, in both directions of the order.
         let (existing, mut added): (Vec<u64>, Vec<u64>) = numbers.iter().partition(|number| (**number * 7 % 30) < before as u64);
         let store = MemoryStore::new();
-        existing.iter().for_each(|number| settle(&store, *number));
+        for number in &existing {
+            settle(&store, *number);
+        }
         let list = list(&store);
         let expected = ids(&page(&list, None, 1_000).generations);
         let (mut walked, mut cursor) = (Vec::new(), None);

@@ -186,8 +186,8 @@ async fn restore_creates_new_version() {
 }
 
 /// A change that accepts these versions.
-fn accepting(versions: impl Into<Vec<Version>>) -> Option<IfMatch> {
-    Some(IfMatch::Versions(versions.into()))
+fn accepting(versions: impl Into<Vec<Version>>) -> IfMatch {
+    IfMatch::Versions(versions.into())
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn change_of_another_version_fails_and_changes_nothing() {
     update(&store, &id, r#"{"name":"b"}"#).await.unwrap();
     let (second, before) = (manage.get(&by, &id).await.unwrap().version(), entries(&store).await);
     assert_ne!(first, second);
-    for if_match in [accepting([first]), accepting([])] {
+    for if_match in [Some(accepting([first])), Some(accepting([]))] {
         let draft = read(r#"{"name":"c"}"#).unwrap();
         let updated = manage.update(&Change::conditional(&by, if_match.clone()), &id, &draft).await.map(drop);
         let restored = manage.restore_version(&Change::conditional(&by, if_match.clone()), &id, 1).await.map(drop);
@@ -210,10 +210,10 @@ async fn change_of_another_version_fails_and_changes_nothing() {
     }
     assert_eq!((manage.get(&by, &id).await.unwrap().version(), entries(&store).await), (second, before));
     let draft = read(r#"{"name":"c"}"#).unwrap();
-    let third = manage.update(&Change::conditional(&by, accepting([first, second])), &id, &draft).await.unwrap();
+    let third = manage.update(&Change::conditional(&by, Some(accepting([first, second]))), &id, &draft).await.unwrap();
     let any = Change::conditional(&by, Some(IfMatch::Any));
     assert_eq!(manage.restore_version(&any, &id, 1).await.unwrap().guardrail.name.as_str(), "a");
-    let stale = Change::conditional(&by, accepting([third.version()]));
+    let stale = Change::conditional(&by, Some(accepting([third.version()])));
     assert!(manage.delete(&stale, &id).await.is_err());
     let unknown = guardrail(9_999).id.to_string();
     let error = manage.delete(&stale, &unknown).await.unwrap_err();
@@ -230,7 +230,7 @@ async fn of_many_concurrent_changes_of_a_version_one_succeeds() {
     let outcomes = join_all((0..10).map(|number| {
         let (manage, by, id) = (&manage, &by, &id);
         async move {
-            let change = Change::conditional(by, accepting([version]));
+            let change = Change::conditional(by, Some(accepting([version])));
             manage.update(&change, id, &read(&format!(r#"{{"name":"n{number}"}}"#)).unwrap()).await.is_ok()
         }
     }))

@@ -53,7 +53,10 @@ fn new_key_has_the_given_members_and_neutral_ones_are_accepted() {
     assert_eq!(key.expires_at.unwrap().to_rfc3339(), "2027-01-31T00:00:00+00:00");
     let management = new(r#"{"name":"n","management":{"access":"keys","workspaces":null}}"#).unwrap();
     assert_eq!(management.workspace, None);
-    assert_eq!(management.new.scope.management().map(|scope| scope.access()), Some(ManagementAccess::Keys));
+    assert_eq!(
+        management.new.scope.management().map(domain::authority::ManagementScope::access),
+        Some(ManagementAccess::Keys)
+    );
 }
 
 #[test]
