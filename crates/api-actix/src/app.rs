@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::endpoints::{
     assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
     get_own_key, guardrails, health, keys, list_model_endpoints, list_models, list_permitted_models, list_providers,
-    list_zero_retention_endpoints, promote_container_file, retrieve_model, submit_decision, usage,
+    list_zero_retention_endpoints, promote_container_file, retrieve_model, submit_decision, usage, workspaces,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -42,6 +42,18 @@ pub(crate) const ROUTES: &[Route] = &[
     keys::change::UPDATE,
     keys::change::DELETE,
     keys::rotate::ROUTE,
+    workspaces::read::LIST,
+    workspaces::change::CREATE,
+    workspaces::read::GET,
+    workspaces::change::UPDATE,
+    workspaces::delete::ROUTE,
+    workspaces::budgets::LIST,
+    workspaces::budgets::GET,
+    workspaces::budgets::SET,
+    workspaces::budgets::DELETE,
+    workspaces::credits::GET,
+    workspaces::credits::ADD,
+    workspaces::credits::CLEAR,
     container_files::read::LIST,
     container_files::read::GET,
     container_files::delete::ROUTE,

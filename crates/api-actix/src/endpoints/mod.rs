@@ -22,6 +22,7 @@ pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
 pub(crate) mod submit_decision;
 pub(crate) mod usage;
+pub(crate) mod workspaces;
 
 /// The names that most endpoints need.
 mod prelude {

@@ -414,11 +414,17 @@ mod tests {
             "/guardrails/{id}/versions",
             "/guardrails/{id}/versions/{version}",
             "/guardrails/{id}/versions/{version}/restore",
+            "/credits",
             "/keys",
             "/keys/{hash}",
             "/keys/{hash}/rotate",
             "/observability/destinations",
             "/observability/destinations/{id}",
+            "/workspaces",
+            "/workspaces/{id}",
+            "/workspaces/{id}/budgets",
+            "/workspaces/{id}/budgets/{interval}",
+            "/workspaces/{id}/credits",
         ];
         for route in ROUTES {
             let is_listed = route.under_base && listed.contains(&route.pattern);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_actix::{
     AdmissionSettings, Application, HttpSettings, LiveServices, NoRecorder, RoutedServices, Services, WireNames,
+    WorkspaceServices,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -36,6 +37,7 @@ use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListMod
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
+use domain::retention::DeleteWorkspace;
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, Wire};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
@@ -43,7 +45,10 @@ use domain::testing::{
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
 use domain::usage::{RejectionRecorder, UsageRepository};
-use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
+use domain::workspace::{
+    ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, Workspace, WorkspaceName,
+    WorkspaceRepository, WorkspaceSlug,
+};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
 
@@ -239,6 +244,13 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
+            delete_workspace: DeleteWorkspace {
+                workspaces: self.store.workspaces(),
+                keys: ManageApiKeys::new(keys.clone(), Arc::new(clock.clone())),
+                documents: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
+                destinations: destinations.clone(),
+                guardrails: guardrails.clone(),
+            },
             guardrails,
             explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
@@ -277,6 +289,11 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            workspaces: WorkspaceServices {
+                read: ReadWorkspaces::new(self.store.workspaces(), self.store.limits()),
+                create: CreateWorkspace::new(self.store.workspaces(), Arc::new(clock.clone()), Arc::new(ids.clone())),
+                manage: ManageWorkspaces::new(self.store.workspaces(), Arc::new(clock.clone())),
+            },
             repetitions: self.store.repetitions(),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),

@@ -33,3 +33,4 @@ mod rates;
 mod rejections;
 mod request_formats;
 mod rotate_key;
+mod workspaces;

@@ -15,12 +15,13 @@ use domain::decision::{
 };
 use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
+use domain::observability::ManageDestinations;
 use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
 
 use super::configuration_checks::warn_about;
-use super::{ProcessMetrics, Stores, Upstreams, configuration_checks, minimal_rows, sandbox_models};
+use super::{ProcessMetrics, Stores, Upstreams, broadcast, configuration_checks, minimal_rows, sandbox_models};
 use crate::config::{Config, ConfigurationSource, Environment};
 use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{HEARTBEAT, LevelFilter};
@@ -40,6 +41,8 @@ pub struct RoutedParts {
     pub usage: UsagePorts,
     /// Reads the status of limits, and stores pending charges of this process.
     pub limits: Arc<dyn LedgerReader>,
+    /// Manage destinations.
+    pub destinations: ManageDestinations,
 }
 
 impl RoutedParts {
@@ -56,9 +59,11 @@ impl RoutedParts {
         let names = GenerationNames::new(catalogue(), directory());
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
+        let guardrails = self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory()));
         RoutedServices {
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
-            guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
+            delete_workspace: self.stores.delete_workspace(self.destinations.clone(), guardrails.clone()),
+            guardrails,
             explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
             count_models: Arc::new(CountModels::new(catalogue(), directory())),
@@ -294,6 +299,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
             broadcaster: Arc::new(NoBroadcast),
         },
         limits: Arc::new(stores.reports()),
+        destinations: broadcast::manage_destinations(config, stores)?,
     };
     let health = health(config, &endpoints);
     let routing = Routing { endpoints, health, provider, source: ConfigurationSource::default() };
