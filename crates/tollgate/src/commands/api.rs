@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::Context;
 use super::context::read_secret;
+use super::references::find_workspace;
 use crate::cli::ServerArgs;
 use crate::output::{Column, columns, pointer, record};
 use crate::wiring::{PrivateApplication, SocketFolder};
@@ -104,9 +105,11 @@ impl<'a> Api<'a> {
         ensure!(address.query().is_none() && !authority.as_str().contains('@'), invalid());
         let key = match key_file {
             Some(file) => read_secret("--key-file", file)?,
-            None => context.environment.get(KEY_VARIABLE).map(str::to_owned).with_context(|| {
-                format!("no management key for --url: set {KEY_VARIABLE} or --key-file")
-            })?,
+            None => context
+                .environment
+                .get(KEY_VARIABLE)
+                .map(str::to_owned)
+                .with_context(|| format!("no management key for --url: set {KEY_VARIABLE} or --key-file"))?,
         };
         let key = HeaderValue::try_from(format!("Bearer {key}"));
         let mut key = key.map_err(|_| anyhow!("the key has characters that no key has"))?;
@@ -158,7 +161,8 @@ impl<'a> Api<'a> {
             let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
             let page = self.get(&with_query(path, &[query, &range].concat())).await?;
             let data = pointer(&page, "/data").and_then(|data| data.elements()).unwrap_or_default();
-            let is_last = data.len() < PAGE;
+            let total = pointer(&page, "/total_count").and_then(|total| total.text().parse().ok());
+            let is_last = data.is_empty() || total.is_none_or(|total| elements.len() + data.len() >= total);
             elements.extend(data);
             if is_last {
                 let data = Json::array(elements.iter().map(Json::text));
@@ -221,6 +225,9 @@ impl<'a> Api<'a> {
     pub async fn workspace(&self, name: &str) -> anyhow::Result<String> {
         if name.parse::<Uuid>().is_ok() {
             return Ok(name.to_owned());
+        }
+        if !matches!(self.door, Door::Url { .. }) {
+            return Ok(find_workspace(&self.context.stores().await?, name).await?.to_string());
         }
         let found = self.get(&format!("/workspaces/{}", segment(name))).await?;
         text_at(&found, "/data/id").context("the workspace has no id")
@@ -305,7 +312,7 @@ fn subject(path: &str) -> String {
     match &*name {
         "" => kind.to_owned(),
         _ if collection == "keys" => kind.to_owned(),
-        id if id.parse::<Uuid>().is_ok() => format!("{kind} {id}"),
+        id if id.parse::<Uuid>().is_ok() || id.parse::<u32>().is_ok() => format!("{kind} {id}"),
         name => format!("{kind} {name:?}"),
     }
 }
@@ -367,7 +374,7 @@ mod tests {
         for (path, expected) in [
             ("/keys/a%20b", "key"),
             ("/keys/a/rotate", "key"),
-            ("/guardrails/x/versions/3/restore", "version \"3\""),
+            ("/guardrails/x/versions/3/restore", "version 3"),
             ("/containers/c/files/f", "file \"f\""),
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
             ("/keys", "key"),

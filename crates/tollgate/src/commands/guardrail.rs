@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use domain::json::Json;
 use domain::secret::ApiKeyHash;
 use http::Method;
@@ -174,7 +174,7 @@ async fn clear_default(api: &Api<'_>, workspace: Option<&str>) -> anyhow::Result
     let is_default = |one: &&Json| pointer(one, "/workspace_default").is_some_and(|value| value.text() == "true");
     match all.iter().find(is_default).and_then(|one| text_at(one, "/id")) {
         Some(id) => set_default(api, &id, "false").await,
-        None => bail!("the workspace has no default guardrail"),
+        None => api.show(&Json::object([("default_guardrail_id", "null")])),
     }
 }
 

@@ -9,7 +9,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser};
 use serde_json::json;
 
-use super::{Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail, key, serve, store, usage, workspace};
+use super::{
+    Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
+    key, serve, store, usage, workspace,
+};
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
 use crate::output::{Output, escape};
@@ -71,10 +74,10 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Ask(args) => ask::run(context, args).await,
         Command::Key(Resource { server, command }) => {
             api::run(context, &server, async |api| key::run(api, command).await).await
-        },
+        }
         Command::Guardrail(Resource { server, command }) => {
             api::run(context, &server, async |api| guardrail::run(api, command).await).await
-        },
+        }
         Command::Workspace(command) => workspace::run(context, command).await,
         Command::Container(command) => container::run(context, command).await,
         Command::Document(command) => container::run_document(context, command).await,

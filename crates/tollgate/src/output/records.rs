@@ -88,16 +88,20 @@ mod tests {
     #[test]
     fn columns_are_values_at_pointers() {
         let key = Json::parse(KEY).unwrap();
-        let shown = columns(&[key], &[
-            ("ID", "/id"),
-            ("LIMIT", "/limit"),
-            ("OFF", "/disabled"),
-            ("SCOPE", "/management/workspaces"),
-            ("FIRST", "/budgets/0/scope"),
-            ("NONE", "/guardrail_id"),
-            ("MISSING", "/a/b"),
-        ]);
-        let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split("  ").filter(|c| !c.is_empty()).collect()).collect();
+        let shown = columns(
+            &[key],
+            &[
+                ("ID", "/id"),
+                ("LIMIT", "/limit"),
+                ("OFF", "/disabled"),
+                ("SCOPE", "/management/workspaces"),
+                ("FIRST", "/budgets/0/scope"),
+                ("NONE", "/guardrail_id"),
+                ("MISSING", "/a/b"),
+            ],
+        );
+        let lines: Vec<Vec<&str>> =
+            shown.lines().map(|line| line.split("  ").filter(|c| !c.is_empty()).collect()).collect();
         let cells: Vec<&str> = lines[1].iter().map(|cell| cell.trim()).collect();
         assert_eq!(cells, ["a", "1.50", "no", "x, y", "key_limit", "-", "-"]);
     }

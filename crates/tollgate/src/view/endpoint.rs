@@ -1,6 +1,5 @@
 //! Endpoints, the test of a provider, and explanations of guardrails.
 
-
 use domain::decision::ProviderTest;
 use domain::pricing::TokenPrices;
 use domain::question::QuestionType;

@@ -55,10 +55,7 @@ impl Upstreams {
         built.unwrap_or_else(|_| Self::of(config, HashMap::new(), HashMap::new()))
     }
 
-    fn build_unless(
-        config: &Config,
-        unusable: impl Fn(anyhow::Error) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Self> {
+    fn build_unless(config: &Config, unusable: impl Fn(anyhow::Error) -> anyhow::Result<()>) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         let mut identities = HashMap::new();

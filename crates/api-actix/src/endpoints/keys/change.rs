@@ -58,7 +58,11 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
     let default = if new.scope.management().is_some() { default_workspace(call, by).await? } else { None };
     let create = async |change: &Change<'_, _>| {
         let create = &call.gateway.services.create_key;
-        if is_unique { create.execute_unique(change, new.clone()).await } else { create.execute(change, new.clone()).await }
+        if is_unique {
+            create.execute_unique(change, new.clone()).await
+        } else {
+            create.execute(change, new.clone()).await
+        }
     };
     let render = |(key, secret): &CreatedKey| {
         respond_secret(StatusCode::CREATED, &KeyRecord::unused(key.clone()), default.as_deref(), secret)
