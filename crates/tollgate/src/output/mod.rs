@@ -1,7 +1,9 @@
 //! The output of commands.
 
+mod records;
 mod stdout;
 mod text;
 
+pub use records::{Column, columns, pointer, record};
 pub use stdout::{Line, Output, note, table, table_lines};
 pub use text::{escape, indent};

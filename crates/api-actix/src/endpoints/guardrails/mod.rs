@@ -14,9 +14,6 @@ use crate::http::body::JsonBody;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 
-pub use explain::{ExplanationView, read_decision_request};
-pub use record::{GuardrailVersionView, GuardrailView};
-
 /// Parses the guardrail, or the change to one, from the body.
 fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
     let record = read_object(body.text()?)?;
