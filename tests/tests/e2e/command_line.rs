@@ -51,10 +51,10 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         ("workspace create --name w --allow-duplicate", "id name"),
         ("workspace list", ""),
         (&format!("workspace credit {workspace} --add-usd 25.50"), ""),
-        (&format!("workspace budget {workspace} --daily 1 --lifetime 5"), "id budgets"),
+        (&format!("workspace budget {workspace} --daily 1 --lifetime 5"), "data total_count"),
         (&format!("workspace rates {workspace} --rpm 60 --tpm none"), "id"),
-        (&format!("workspace show {workspace}"), "id limits"),
-        (&format!("workspace unlimited {workspace}"), "id"),
+        (&format!("workspace show {workspace}"), "id slug credit_usd"),
+        (&format!("workspace unlimited {workspace}"), "deleted"),
         (&format!("workspace suspend {workspace}"), ""),
         (&format!("workspace resume {workspace}"), ""),
         ("container put sess_a out/a.txt local", "container_id file_id path size_bytes"),
@@ -85,7 +85,8 @@ async fn every_command_prints_one_json_document() -> Result<()> {
             }),
         );
         let plain = instance.run(&arguments).await?;
-        let again = ["key delete", "guardrail delete"].iter().any(|once| command.starts_with(once));
+        let again =
+            ["key delete", "guardrail delete", "workspace unlimited"].iter().any(|once| command.starts_with(once));
         let fine = plain.status.success() != again && (again || !plain.stdout.is_empty());
         report.case(&format!("{command}, for people"), {
             if fine { Ok(()) } else { Err(anyhow::anyhow!("{}", String::from_utf8_lossy(&plain.stderr))) }

@@ -78,7 +78,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Guardrail(Resource { server, command }) => {
             api::run(context, &server, async |api| guardrail::run(api, command).await).await
         }
-        Command::Workspace(command) => workspace::run(context, command).await,
+        Command::Workspace(Resource { server, command }) => {
+            api::run(context, &server, async |api| workspace::run(api, command).await).await
+        }
         Command::Container(command) => container::run(context, command).await,
         Command::Document(command) => container::run_document(context, command).await,
         Command::Backup { file } => backup::create(context, &file).await,
