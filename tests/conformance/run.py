@@ -88,7 +88,9 @@ def main():
             [sys.executable, HERE / "typesafe_checks.py"],
             [sys.executable, HERE / "openai_checks.py"],
             [sys.executable, HERE / "openrouter_checks.py"],
+            [sys.executable, HERE / "openrouter_management.py"],
             ["node", Path(node_folder) / "openrouter_checks.mjs"],
+            ["node", Path(node_folder) / "openrouter_management.mjs"],
         ]
         for command in commands:
             status = subprocess.run(command, env=environment).returncode

@@ -51,7 +51,7 @@ pub use faulty_budget_store::*;
 pub use join::*;
 pub use memory_blob_store::*;
 pub use memory_journal::*;
-pub use memory_keys::set_disabled;
+pub use memory_keys::{delete_key, set_disabled};
 pub use memory_message_sender::*;
 pub use memory_policies::*;
 pub use memory_provider::*;

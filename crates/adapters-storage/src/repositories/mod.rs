@@ -6,6 +6,7 @@ mod destinations;
 mod documents;
 mod guardrails;
 mod key_queries;
+mod key_rows;
 mod models;
 mod outbox;
 mod rows;

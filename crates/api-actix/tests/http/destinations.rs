@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::api_key::ApiKeyRepository;
+use domain::api_key::LastKeyRule;
 use domain::audit::AuditLog;
 use domain::observability::{Destination, MockMessageSender};
+use domain::testing::delete_key;
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -169,11 +170,7 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     assert_eq!(fixture.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
     let deleted = other.id().parse().unwrap();
     assert!(
-        fixture
-            .gateway
-            .store
-            .api_keys()
-            .delete(deleted, domain::api_key::LastKeyRule::Waived, &super::gateway::audit_draft())
+        delete_key(&*fixture.gateway.store.api_keys(), deleted, LastKeyRule::Waived, &super::gateway::audit_draft())
             .await
             .unwrap()
     );
