@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import described_api
 import printed_examples
 from fake_provider import FakeProvider
 from gateway import Gateway
@@ -98,6 +99,8 @@ def main():
                 print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
                 sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
         printed_examples.run(gateway.base, environment["CONFORMANCE_KEY"], node_folder)
+        # Last: generated requests delete what they find.
+        described_api.run(gateway)
     fake_provider.close()
 
 
