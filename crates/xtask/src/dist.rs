@@ -84,9 +84,12 @@ impl Compiler {
     /// same bytes. The target is named, so that build scripts are compiled without the flags.
     fn build(&self, flag: &str, arguments: &[&str]) -> Result<PathBuf> {
         let mut command = step::cargo(&["build", "--profile", "dist", "--package", "tollgate", "--target", &self.host]);
-        let paths = [(workspace::root().to_owned(), "/source"), (cargo_home()?, "/cargo"), (workspace::target(), "/target")];
-        let maps = |option: &str| paths.iter().map(|(from, to)| format!(" {option}={}={to}", from.display())).collect();
-        let (rust, c): (String, String) = (maps("--remap-path-prefix"), maps("-ffile-prefix-map"));
+        let paths =
+            [(workspace::root().to_owned(), "/source"), (cargo_home()?, "/cargo"), (workspace::target(), "/target")];
+        let maps = |option: &str| {
+            paths.iter().fold(String::new(), |all, (from, to)| format!("{all} {option}={}={to}", from.display()))
+        };
+        let (rust, c) = (maps("--remap-path-prefix"), maps("-ffile-prefix-map"));
         command.args(arguments).env("RUSTFLAGS", format!("{flag}{rust}")).env("CFLAGS", c);
         step::run(&mut command)?;
         Ok(workspace::program(&workspace::target().join(&self.host).join("dist"), "tollgate"))

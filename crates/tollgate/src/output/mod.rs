@@ -1,7 +1,9 @@
 //! The output of commands.
 
+mod progress;
 mod stdout;
 mod text;
 
+pub use progress::Progress;
 pub use stdout::{Line, Output, note, table, table_lines};
 pub use text::{escape, indent};

@@ -56,8 +56,11 @@ fn libraries(metadata: &Metadata) -> Result<Vec<&Package>> {
             }
         }
     }
-    let mut found: Vec<&Package> =
-        seen.into_iter().filter_map(|id| packages.get(id).copied()).filter(|package| package.source.is_some()).collect();
+    let mut found: Vec<&Package> = seen
+        .into_iter()
+        .filter_map(|id| packages.get(id).copied())
+        .filter(|package| package.source.is_some())
+        .collect();
     found.sort_by_key(|package| (package.name.clone(), package.version.clone()));
     Ok(found)
 }
