@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
-    get_own_key, guardrails, health, keys, list_model_endpoints, list_models, list_permitted_models, list_providers,
-    list_zero_retention_endpoints, promote_container_file, retrieve_model, submit_decision, usage,
+    assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
+    get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
+    list_permitted_models, list_providers, list_zero_retention_endpoints, promote_container_file, retrieve_model,
+    submit_decision, usage,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -68,6 +69,8 @@ pub(crate) const ROUTES: &[Route] = &[
     destinations::read::GET,
     destinations::change::UPDATE,
     destinations::change::DELETE,
+    import_catalogue::ROUTE,
+    audit::ROUTE,
     docs::ROOT,
     health::LIVE,
     health::READY,

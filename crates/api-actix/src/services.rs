@@ -8,8 +8,9 @@ use domain::audit::DeniedChangeRecorder;
 use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
-use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
+use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
 use domain::observability::ManageDestinations;
+use domain::operation::ListAuditEntries;
 use domain::repetition::IdempotentRequests;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
@@ -53,6 +54,8 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
+    /// Lists the audit log.
+    pub audit_entries: ListAuditEntries,
     /// Finds the responses to repeated requests.
     pub repetitions: Arc<dyn IdempotentRequests>,
     /// The health checks that decide readiness.
@@ -85,6 +88,8 @@ pub struct RoutedServices {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
+    /// Imports catalogue rows.
+    pub import_catalogue: ImportCatalogue,
     /// Lists the models that the guardrails of a key permit.
     pub list_permitted_models: Arc<ListPermittedModels>,
     /// Finds a model that can be called.

@@ -419,6 +419,8 @@ mod tests {
             "/keys/{hash}/rotate",
             "/observability/destinations",
             "/observability/destinations/{id}",
+            "/catalogue/imports",
+            "/audit",
         ];
         for route in ROUTES {
             let is_listed = route.under_base && listed.contains(&route.pattern);

@@ -32,8 +32,9 @@ use domain::guardrail::{
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
-use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
+use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels, Model, Pricing};
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
+use domain::operation::ListAuditEntries;
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, Wire};
@@ -231,6 +232,8 @@ impl Setup {
             submit_decision,
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
             list_models,
+            import_catalogue: ImportCatalogue::new(self.store.models())
+                .serving(["acme/judge".parse().unwrap()], ["sandbox/decider".parse().unwrap()]),
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
             list_endpoints: Arc::new(ListEndpoints::new(
                 Arc::clone(&self.catalogue),
@@ -277,6 +280,7 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            audit_entries: ListAuditEntries::new(self.store.audit_log()),
             repetitions: self.store.repetitions(),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),

@@ -57,6 +57,7 @@ impl RoutedParts {
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
         RoutedServices {
+            import_catalogue: self.stores.import_catalogue(config),
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
             explain_guardrail: self.explain(&submit_decision),

@@ -22,6 +22,7 @@ use domain::file::{
 };
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
+use domain::operation::ListAuditEntries;
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
@@ -277,6 +278,7 @@ impl JournaledProcess<'_> {
             destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
+            audit_entries: ListAuditEntries::new(Arc::clone(&stores.audit)),
             repetitions: Arc::clone(&stores.repetitions),
             probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),

@@ -263,8 +263,9 @@ impl Stores {
     }
 
     /// Returns the use case that imports catalogue rows.
-    pub fn import_catalogue(&self) -> ImportCatalogue {
-        ImportCatalogue::new(Arc::clone(&self.models))
+    pub fn import_catalogue(&self, config: &Config) -> ImportCatalogue {
+        let served = config.endpoints.iter().map(|endpoint| endpoint.model.clone());
+        ImportCatalogue::new(Arc::clone(&self.models)).serving(served, sandbox_models(config))
     }
 }
 

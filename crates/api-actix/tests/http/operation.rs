@@ -1,0 +1,180 @@
+//! Operation over HTTP: the audit log and imports of the catalogue.
+
+use domain::audit::{Actor, AuditDraft, AuditLog};
+use domain::json::Json;
+use domain::model::ModelRepository;
+use domain::testing::MemoryStore;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{Caller, Gateway, Setup};
+
+async fn append(store: &MemoryStore, action: &'static str, details: &str) {
+    let actor = Actor { name: "user:ann".to_owned(), source: Some("host".to_owned()) };
+    let draft = AuditDraft::done(&actor, action, "key 1", Json::parse(details).unwrap());
+    store.audit_log().append(&draft).await.unwrap();
+}
+
+async fn audit(gateway: &Gateway, query: &str) -> Reply {
+    gateway.get(Caller::Management, &format!("/audit{query}"), &[]).await
+}
+
+#[tokio::test]
+async fn audit_log_is_listed_newest_first_with_both_states_and_hashes() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    append(&store, "key.create", r#"{"after":{"limit":1.50}}"#).await;
+    append(&store, "key.update", r#"{"before":{"limit":1.50},"after":{"limit":null},"x":7}"#).await;
+    let stored = store.audit_log().newest(2).await.unwrap();
+    let gateway = setup.start();
+    let reply = audit(&gateway, "?limit=1&actor=ann&action=key.&subject=key").await;
+    assert_eq!((reply.status, reply.header("cache-control")), (200, Some("private, no-cache")));
+    assert!(String::from_utf8_lossy(&reply.body).contains(r#""before":{"limit":1.50}"#), "numbers keep their digits");
+    let page = reply.json();
+    let entry = &page["data"][0];
+    assert_eq!((&entry["number"], &entry["action"]), (&json!(stored[0].seq), &json!("key.update")));
+    assert_eq!(
+        (&entry["actor"], &entry["source"], &entry["outcome"]),
+        (&json!("user:ann"), &json!("host"), &json!("done"))
+    );
+    assert_eq!((&entry["before"], &entry["after"]), (&json!({"limit": 1.5}), &json!({"limit": null})));
+    assert_eq!(entry["details"]["x"], 7);
+    assert_eq!(entry["hash"], stored[0].hash.to_string());
+    assert_eq!(entry["previous_hash"], stored[1].hash.to_string());
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let next = audit(&gateway, &format!("?limit=1&actor=ann&action=key.&subject=key&cursor={cursor}")).await.json();
+    assert_eq!((&next["data"][0]["number"], &next["data"][0]["before"]), (&json!(stored[1].seq), &Value::Null));
+    assert_eq!(next["next_cursor"], Value::Null);
+    audit(&gateway, &format!("?limit=1&cursor={cursor}")).await.expect_error(400);
+}
+
+#[tokio::test]
+async fn audit_log_rejects_invalid_parameters_and_inference_keys() {
+    let gateway = Setup::new().await.start();
+    for query in [
+        "?limit=0",
+        "?limit=1001",
+        "?cursor=x",
+        "?actr=x",
+        "?actor=a&actor=b",
+        "?since=2026-11-27T09:00:00",
+        "?since=2026-11-27&until=2026-11-27",
+        "?subject=%ff",
+    ] {
+        audit(&gateway, query).await.expect_error(400);
+    }
+    gateway.get(Caller::Inference, "/audit", &[]).await.expect_error(403);
+    let hostile = audit(&gateway, "?actor=%27%20OR%201%3D1%20--&subject=%25").await;
+    assert_eq!(hostile.json()["data"], json!([]));
+}
+
+fn row(id: &str) -> Value {
+    json!({"id": id, "architecture": {"output_modalities": ["decisions"]}, "pricing": {"prompt": "0.000000042"}})
+}
+
+async fn import(gateway: &Gateway, query: &str, headers: &[(&str, &str)], rows: &Value) -> Reply {
+    let headers = [&[("Content-Type", "application/json")], headers].concat();
+    gateway.post(Caller::Management, &format!("/catalogue/imports{query}"), &headers, rows.to_string().as_bytes()).await
+}
+
+async fn ids(store: &MemoryStore) -> Vec<String> {
+    store.models().list().await.unwrap().iter().map(|row| row.id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn replacement_needs_the_version_of_a_dry_run() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let made =
+        import(&gateway, "", &[], &json!({"data": [row("a/one"), row("acme/judge"), row("a/two")]})).await.json();
+    assert_eq!(made["data"]["imported"], 3, "{made}");
+    let rows = json!([row("a/two"), row("sandbox/decider")]);
+    let entries = store.audit_log().newest(100).await.unwrap().len();
+    import(&gateway, "?mode=replace", &[], &rows).await.expect_error(428);
+    let dry = import(&gateway, "?mode=replace&dry_run=true", &[], &rows).await;
+    let result = &dry.json()["data"];
+    assert_eq!((&result["imported"], &result["updated"], &result["removed"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!((&result["removed_models"], &result["callable_models"]), (&json!(["a/one"]), &json!(2)));
+    assert_eq!(result["dry_run"], true);
+    let tag = dry.header("etag").unwrap().to_owned();
+    assert_eq!(tag, format!("\"{}\"", result["version"].as_str().unwrap()));
+    assert_eq!(ids(&store).await, ["a/one", "acme/judge", "a/two"]);
+    assert_eq!(store.audit_log().newest(100).await.unwrap().len(), entries, "nothing is written");
+
+    assert_eq!(import(&gateway, "?mode=merge", &[], &json!([row("a/three")])).await.status, 200);
+    import(&gateway, "?mode=replace", &[("If-Match", &tag)], &rows).await.expect_error(412);
+    assert_eq!(ids(&store).await.len(), 4);
+    import(&gateway, "?mode=replace&dry_run=true", &[("If-Match", &tag)], &rows).await.expect_error(412);
+    let tag = import(&gateway, "?mode=replace&dry_run=true", &[], &rows).await.header("etag").unwrap().to_owned();
+    let done = import(&gateway, "?mode=replace", &[("If-Match", &tag)], &rows).await;
+    assert_eq!((done.status, done.header("etag")), (200, None));
+    assert_eq!(done.json()["data"]["removed_models"], json!(["a/one", "a/three"]));
+    assert_eq!(ids(&store).await, ["acme/judge", "a/two", "sandbox/decider"]);
+    let entry = store.audit_log().newest(1).await.unwrap().remove(0);
+    assert_eq!(
+        (entry.action.as_str(), entry.actor.name),
+        ("catalogue.import", format!("key:{}", Caller::Management.id()))
+    );
+}
+
+#[tokio::test]
+async fn repeated_and_concurrent_imports_have_one_effect() {
+    let setup = Setup::new().await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let before = store.audit_log().newest(100).await.unwrap().len();
+    let rows = json!([row("a/one")]);
+    let key = [("Idempotency-Key", "i")];
+    let replies = join_all((0..4).map(|_| import(&gateway, "", &key, &rows))).await;
+    for reply in &replies {
+        assert_eq!((reply.status, &reply.body), (200, &replies[0].body));
+    }
+    assert_eq!(replies[0].json()["data"]["imported"], 1);
+    assert_eq!(store.audit_log().newest(100).await.unwrap().len(), before + 1);
+    import(&gateway, "", &key, &json!([row("a/two")])).await.expect_error(409);
+    // Two replacements of one version: one takes effect.
+    let tag = import(&gateway, "?dry_run=true", &[], &rows).await.header("etag").unwrap().to_owned();
+    let (one, two) = (json!([row("b/one")]), json!([row("b/two")]));
+    let matching = [("If-Match", tag.as_str())];
+    let replies = tokio::join!(
+        import(&gateway, "?mode=replace", &matching, &one),
+        import(&gateway, "?mode=replace", &matching, &two)
+    );
+    let mut statuses = [replies.0.status, replies.1.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 412]);
+    assert_eq!(ids(&store).await.len(), 1);
+}
+
+#[tokio::test]
+async fn invalid_import_changes_nothing() {
+    let mut setup = Setup::new().await;
+    let store = setup.store.clone();
+    setup.settings.max_json_bytes = 2_000_000;
+    let gateway = setup.start();
+    for (rows, message) in [
+        (json!([]), "no rows"),
+        (json!({}), "must be a JSON array"),
+        (json!([{"id": "a/b"}]), "row 0 (a/b): architecture is required"),
+        (json!([row("a/b"), row("a/b")]), "a/b is in the file more than once"),
+        (json!([{"id": "../../etc", "architecture": {"output_modalities": ["text"]}, "pricing": {}}]), "row 0"),
+    ] {
+        let text = import(&gateway, "", &[], &rows).await.expect_error(400);
+        assert!(text.contains(message), "{text}");
+    }
+    for query in ["?mode=remove", "?dry_run=1", "?dryrun=true", "?mode=merge&mode=merge"] {
+        import(&gateway, query, &[], &json!([row("a/b")])).await.expect_error(400);
+    }
+    // A large body is parsed on another thread.
+    let many: Vec<Value> = (0..8_000).map(|number| row(&format!("a/m{number}"))).collect();
+    let text = import(&gateway, "", &[], &json!([&many[..], &[row("a/m0")]].concat())).await.expect_error(400);
+    assert!(text.contains("a/m0 is in the file more than once"), "{text}");
+    assert_eq!(import(&gateway, "?dry_run=true", &[], &json!(many)).await.json()["data"]["imported"], 8_000);
+    let larger: Vec<Value> = (0..20_000).map(|number| row(&format!("a/m{number}"))).collect();
+    import(&gateway, "", &[], &json!(larger)).await.expect_error(413);
+    let body = json!([row("a/b")]).to_string();
+    gateway.post_json(Caller::Inference, "/catalogue/imports", &body).await.expect_error(403);
+    assert_eq!(ids(&store).await, [""; 0]);
+}
