@@ -10,7 +10,7 @@ use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, R
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
 use domain::observability::ManageDestinations;
-use domain::operation::ListAuditEntries;
+use domain::operation::{ListAuditEntries, PauseProvider};
 use domain::repetition::IdempotentRequests;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
@@ -96,6 +96,8 @@ pub struct RoutedServices {
     pub find_callable_model: Arc<FindCallableModel>,
     /// Lists the endpoints of a model, and those with zero data retention.
     pub list_endpoints: Arc<ListEndpoints>,
+    /// Pauses and resumes providers.
+    pub pause_provider: PauseProvider,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.

@@ -48,9 +48,8 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let parsed = body.clone();
     let rows = call.parse(WorkOwner::System, body.len(), move || read_rows(parsed.text()?)).await?;
     let imports = &call.routed().import_catalogue;
-    let import = async |change: &Change<'_, CatalogueImport>| match dry_run {
-        true => imports.preview(change, rows, mode).await,
-        false => imports.execute(change, rows, mode).await,
+    let import = async |change: &Change<'_, CatalogueImport>| {
+        if dry_run { imports.preview(change, rows, mode).await } else { imports.execute(change, rows, mode).await }
     };
     call.post(by, body.text()?, import, |done| {
         let response = RecordResponse::data(StatusCode::OK, ImportView::new(done, dry_run));

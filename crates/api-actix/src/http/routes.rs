@@ -421,6 +421,7 @@ mod tests {
             "/observability/destinations/{id}",
             "/catalogue/imports",
             "/audit",
+            "/providers/{slug}",
         ];
         for route in ROUTES {
             let is_listed = route.under_base && listed.contains(&route.pattern);

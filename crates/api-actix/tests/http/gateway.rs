@@ -34,10 +34,12 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels, Model, Pricing};
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
-use domain::operation::ListAuditEntries;
+use domain::operation::{ListAuditEntries, PauseProvider};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
-use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, Wire};
+use domain::routing::{
+    AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, PausedProviders, Wire,
+};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
     FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
@@ -112,6 +114,7 @@ pub struct Setup {
     /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
+    pub paused: PausedProviders,
     pub limits: StorageLimits,
     pub endpoints: Vec<Endpoint>,
     pub settings: HttpSettings,
@@ -119,7 +122,7 @@ pub struct Setup {
 
 impl Setup {
     pub async fn new() -> Self {
-        let store = MemoryStore::new();
+        let (store, paused) = (MemoryStore::new(), PausedProviders::default());
         fill(&store).await;
         Self {
             blobs: MemoryBlobStore::new(FixedClock::default()),
@@ -137,7 +140,8 @@ impl Setup {
             clock: FixedClock::default(),
             workers: Arc::new(InlineExecutor),
             sender: Arc::new(MockMessageSender::new()),
-            health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
+            health: Arc::new(HealthBoard::new(2, HealthPolicy::default()).with_paused(paused.clone())),
+            paused,
             endpoints: vec![endpoint("first"), endpoint("second")],
             limits: StorageLimits {
                 max_file_bytes: 100,
@@ -223,6 +227,8 @@ impl Setup {
         );
         let names = GenerationNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory));
         let list_models = Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone()));
+        let list_providers =
+            Arc::new(ListProviders::new(Arc::clone(&directory), Arc::clone(&self.health), Arc::new(clock.clone())));
         let routed = RoutedServices {
             list_permitted_models: Arc::new(ListPermittedModels::new(
                 Arc::clone(&list_models),
@@ -241,7 +247,12 @@ impl Setup {
                 Arc::clone(&self.health),
                 Arc::new(clock.clone()),
             )),
-            list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
+            pause_provider: PauseProvider::new(
+                Arc::clone(&list_providers),
+                self.store.provider_pauses(),
+                self.paused.clone(),
+            ),
+            list_providers,
             guardrails,
             explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),

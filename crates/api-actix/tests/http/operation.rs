@@ -1,4 +1,4 @@
-//! Operation over HTTP: the audit log and imports of the catalogue.
+//! Operation over HTTP: the audit log, imports of the catalogue and pauses of providers.
 
 use domain::audit::{Actor, AuditDraft, AuditLog};
 use domain::json::Json;
@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{Caller, Gateway, Setup};
+use super::gateway::{Caller, Gateway, Setup, answer};
 
 async fn append(store: &MemoryStore, action: &'static str, details: &str) {
     let actor = Actor { name: "user:ann".to_owned(), source: Some("host".to_owned()) };
@@ -177,4 +177,50 @@ async fn invalid_import_changes_nothing() {
     let body = json!([row("a/b")]).to_string();
     gateway.post_json(Caller::Inference, "/catalogue/imports", &body).await.expect_error(403);
     assert_eq!(ids(&store).await, [""; 0]);
+}
+
+const DECISION: &str =
+    r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"Is it?"}}}"#;
+
+#[tokio::test]
+async fn paused_provider_gets_no_attempt_and_its_model_is_503() {
+    let setup = Setup::answering([answer(r#"{"q":{"type":"noul","noul":0.9}}"#)]).await;
+    let store = setup.store.clone();
+    let gateway = setup.start();
+    let pause = async |slug: &str, body: &str| {
+        gateway.json(Caller::Management, "PATCH", &format!("/providers/{slug}"), body).await
+    };
+    let paused = pause("first", r#"{"paused":true}"#).await;
+    assert_eq!((paused.status, paused.json()["data"]["paused"].clone()), (200, json!(true)));
+    let listed = gateway.get(Caller::Inference, "/providers", &[]).await.json();
+    let states: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|one| &one["paused"]).collect();
+    assert_eq!(states, [true, false]);
+    // The record as it was read changes nothing.
+    let entries = store.audit_log().newest(100).await.unwrap().len();
+    assert_eq!(pause("first", &listed["data"][0].to_string()).await.json()["data"], listed["data"][0]);
+    assert_eq!(store.audit_log().newest(100).await.unwrap().len(), entries);
+    assert_eq!(gateway.decide(DECISION).await.status, 200, "the other provider answers");
+    pause("second", r#"{"paused":true}"#).await;
+    let rejected = gateway.decide(DECISION).await;
+    assert_eq!(rejected.header("retry-after"), Some("60"));
+    let message = rejected.expect_error(503);
+    assert!(message.contains("first paused by the operator") && message.contains("second paused"), "{message}");
+    let funnel = &rejected.json()["error"]["metadata"]["routing_funnel"];
+    assert!(funnel.to_string().contains("paused"), "{funnel}");
+    assert_eq!(pause("second", r#"{"paused":false}"#).await.json()["data"]["paused"], false);
+}
+
+#[tokio::test]
+async fn pause_rejects_unknown_providers_bodies_and_callers() {
+    let gateway = Setup::new().await.start();
+    for slug in ["third", "FIRST", "%2e%2e", "first%00", "first/x"] {
+        gateway
+            .json(Caller::Management, "PATCH", &format!("/providers/{slug}"), r#"{"paused":true}"#)
+            .await
+            .expect_error(404);
+    }
+    for body in ["{}", r#"{"paused":1}"#, r#"{"pause":true}"#, "[]", "{"] {
+        gateway.json(Caller::Management, "PATCH", "/providers/first", body).await.expect_error(400);
+    }
+    gateway.json(Caller::Inference, "PATCH", "/providers/first", r#"{"paused":true}"#).await.expect_error(403);
 }

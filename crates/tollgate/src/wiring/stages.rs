@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use adapters_blob::detect_media_type;
-use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
+use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, LivePauses, StalenessBounds};
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
@@ -93,6 +93,7 @@ pub struct FollowedStores<'a> {
 struct Changes {
     watcher: Arc<ChangeWatcher>,
     catalogue: Arc<LiveCatalogue>,
+    pauses: Arc<LivePauses>,
     grants: Arc<CachedKeyGrants>,
     policies: Arc<CachedPolicies>,
 }
@@ -108,13 +109,15 @@ impl Changes {
         let models = Arc::clone(&stores.models);
         let catalogue = LiveCatalogue::load(models, watcher.catalogue_version(), overlay, sandbox_models(config));
         let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
+        let pauses = LivePauses::load(Arc::clone(&stores.pauses), watcher.providers_version());
+        let pauses = Arc::new(pauses.await.context("the paused providers cannot be read")?);
         let grants = Arc::clone(&stores.grants);
         let guardrails = Arc::clone(&stores.guardrails);
         let policies = CachedPolicies::new(guardrails, Arc::clone(&grants), Arc::clone(&watcher), CACHED_POLICIES);
         let (grants, policies) =
             (Arc::new(CachedKeyGrants::new(grants, Arc::clone(&watcher), CACHED_KEYS)), Arc::new(policies));
         start.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
-        Ok(Self { watcher, catalogue, grants, policies })
+        Ok(Self { watcher, catalogue, pauses, grants, policies })
     }
 }
 
@@ -129,7 +132,7 @@ impl<'a> FollowedStores<'a> {
         let changes = Changes::load(start).await?;
         warn_about(config, &changes.catalogue, &upstreams.endpoints);
         let (watcher, catalogue) = (Arc::clone(&changes.watcher), Arc::clone(&changes.catalogue));
-        background.follow_changes(stores.database.clone(), watcher, catalogue);
+        background.follow_changes(stores.database.clone(), watcher, catalogue, Arc::clone(&changes.pauses));
         measures.watch_outbox(stores, background);
         let rates = RateLimits::start(config, stores, background).await?;
         measures.watch_rate_limits(&rates);
@@ -235,6 +238,7 @@ impl JournaledProcess<'_> {
         let parts = RoutedParts {
             stores: stores.clone(),
             catalogue: catalogue(),
+            paused: changes.pauses.paused(),
             random,
             guardrails: FilterPorts { policies: changes.policies, workers: Arc::clone(&workers) },
             usage: UsagePorts {
