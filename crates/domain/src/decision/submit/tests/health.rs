@@ -70,7 +70,7 @@ async fn running_attempt_ends_and_no_new_one_begins_at_a_paused_provider() {
     pause(&[]);
     let pending = gateway.send(nouls(1)).await;
     pause(&["one", "two"]);
-    gateway.finish(1, failure(HttpError)).await;
+    gateway.finish(1, failure(InvalidResponse)).await;
     assert_eq!(pending.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
     assert_eq!(gateway.upstreams().len(), 2);
 }
