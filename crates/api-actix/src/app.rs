@@ -6,7 +6,7 @@ use crate::endpoints::{
     assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
     get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
     list_permitted_models, list_providers, list_zero_retention_endpoints, promote_container_file, retrieve_model,
-    submit_decision, usage,
+    status, submit_decision, test_provider, usage,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -32,6 +32,7 @@ pub(crate) const ROUTES: &[Route] = &[
     list_zero_retention_endpoints::ROUTE,
     list_providers::LIST,
     list_providers::UPDATE,
+    test_provider::ROUTE,
     get_generation::ROUTE,
     usage::generations::ROUTE,
     usage::sums::ROUTE,
@@ -70,8 +71,11 @@ pub(crate) const ROUTES: &[Route] = &[
     destinations::read::GET,
     destinations::change::UPDATE,
     destinations::change::DELETE,
+    destinations::act::TEST,
+    destinations::act::RETRY,
     import_catalogue::ROUTE,
     audit::ROUTE,
+    status::ROUTE,
     docs::ROOT,
     health::LIVE,
     health::READY,

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
+use domain::decision::{
+    ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage, TestProviders,
+};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
-use domain::observability::ManageDestinations;
-use domain::operation::{ListAuditEntries, PauseProvider};
+use domain::observability::{ManageDestinations, RetryDeadLetters};
+use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
 use domain::repetition::IdempotentRequests;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
@@ -54,6 +56,12 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
+    /// Makes dead letters of destinations due again.
+    pub retry_dead_letters: RetryDeadLetters,
+    /// This server.
+    pub server: ServerIdentity,
+    /// Reads the status.
+    pub read_status: ReadStatus,
     /// Lists the audit log.
     pub audit_entries: ListAuditEntries,
     /// Finds the responses to repeated requests.
@@ -88,6 +96,8 @@ pub struct RoutedServices {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
+    /// The configuration of all these.
+    pub configuration: LoadedConfiguration,
     /// Imports catalogue rows.
     pub import_catalogue: ImportCatalogue,
     /// Lists the models that the guardrails of a key permit.
@@ -98,6 +108,8 @@ pub struct RoutedServices {
     pub list_endpoints: Arc<ListEndpoints>,
     /// Pauses and resumes providers.
     pub pause_provider: PauseProvider,
+    /// Tests providers.
+    pub test_providers: TestProviders,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.

@@ -22,7 +22,9 @@ pub(crate) mod list_zero_retention_endpoints;
 mod model_filters;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
+pub(crate) mod status;
 pub(crate) mod submit_decision;
+pub(crate) mod test_provider;
 pub(crate) mod usage;
 
 /// The names that most endpoints need.

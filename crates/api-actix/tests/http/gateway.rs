@@ -14,12 +14,14 @@ use domain::api_key::{
 };
 use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::authority::ManagementScope;
-use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
+use domain::budget::{
+    ForgetProcesses, ForgetSettings, Hold, HoldRequest, Ledger, LimitExceeded, MockOrphanedJournals, WorkspaceBudgets,
+};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
     GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage,
-    SumUsagePorts,
+    SumUsagePorts, TestProvider, TestProviders,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -33,8 +35,8 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels, Model, Pricing};
-use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
-use domain::operation::{ListAuditEntries, PauseProvider};
+use domain::observability::{ManageDestinations, MessageSender, MockMessageSender, RetryDeadLetters};
+use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
@@ -45,7 +47,7 @@ use domain::testing::{
     FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
-use domain::usage::{RejectionRecorder, UsageRepository};
+use domain::usage::{RejectionRecorder, UnknownUsage, UsageRepository};
 use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
@@ -193,6 +195,7 @@ impl Setup {
             running: Arc::new(RunningPromotions::new(|| None)),
         };
         let mut decision_ports = decision_ports(&self.store, Vec::new(), self.endpoints);
+        let provider = Arc::clone(&self.provider);
         decision_ports.provider = self.provider;
         decision_ports.routing.catalogue = Arc::clone(&self.catalogue);
         decision_ports.routing.health = Arc::clone(&self.health);
@@ -238,6 +241,7 @@ impl Setup {
             submit_decision,
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
             list_models,
+            configuration: LoadedConfiguration { loaded_at: now(), variables: vec!["A_KEY".to_owned()] },
             import_catalogue: ImportCatalogue::new(self.store.models())
                 .serving(["acme/judge".parse().unwrap()], ["sandbox/decider".parse().unwrap()]),
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
@@ -253,6 +257,11 @@ impl Setup {
                 self.paused.clone(),
             ),
             list_providers,
+            test_providers: TestProviders::new(
+                Arc::clone(&directory),
+                [("unused".parse().unwrap(), Wire::SystemOne)].into(),
+                TestProvider::new(provider, Arc::new(clock.clone())),
+            ),
             guardrails,
             explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
@@ -291,6 +300,30 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            retry_dead_letters: RetryDeadLetters::new(
+                self.store.outbox(),
+                self.store.destinations(),
+                Arc::new(clock.clone()),
+            ),
+            server: ServerIdentity {
+                id: "server-1".to_owned(),
+                version: "1.2.3",
+                started_at: now(),
+                began: Duration::ZERO,
+                config_file: None,
+                database: "memory".to_owned(),
+            },
+            read_status: ReadStatus::new(
+                self.probes.clone(),
+                None,
+                ForgetProcesses::new(
+                    self.store.budget(),
+                    Arc::new(MockOrphanedJournals::new()),
+                    Arc::new(clock.clone()),
+                    ForgetSettings { lost_after: Duration::MAX, unknown: UnknownUsage::Free },
+                ),
+                Arc::new(ManualTimer::new(clock.clone())),
+            ),
             audit_entries: ListAuditEntries::new(self.store.audit_log()),
             repetitions: self.store.repetitions(),
             probes: self.probes,

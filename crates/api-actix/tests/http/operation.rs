@@ -1,8 +1,13 @@
 //! Operation over HTTP: the audit log, imports of the catalogue and pauses of providers.
 
+use std::sync::Arc;
+
 use domain::audit::{Actor, AuditDraft, AuditLog};
+use domain::error::StoreError;
 use domain::json::Json;
 use domain::model::ModelRepository;
+use domain::routing::AttemptFailure;
+use domain::system::MockHealthProbe;
 use domain::testing::MemoryStore;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -223,4 +228,53 @@ async fn pause_rejects_unknown_providers_bodies_and_callers() {
         gateway.json(Caller::Management, "PATCH", "/providers/first", body).await.expect_error(400);
     }
     gateway.json(Caller::Inference, "PATCH", "/providers/first", r#"{"paused":true}"#).await.expect_error(403);
+}
+
+#[tokio::test]
+async fn provider_test_calls_the_endpoint_and_reports_failures() {
+    let script = [answer(r#"{"test":{"type":"noul","noul":0.9}}"#), Err(AttemptFailure::from_status(401, None))];
+    let gateway = Setup::answering(script).await.start();
+    let test = async |slug: &str, body: &str| {
+        gateway.json(Caller::Management, "POST", &format!("/providers/{slug}/test"), body).await
+    };
+    // Without a body.
+    let answered = gateway.post(Caller::Management, "/providers/first/test", &[], b"").await;
+    let report = &answered.json()["data"];
+    assert_eq!((answered.status, &report["ok"], &report["outcome"]), (200, &json!(true), &json!("answered")));
+    assert_eq!((&report["provider"], &report["input_tokens"]), (&json!("first"), &json!(429)));
+    let failed = test("second", r#"{"model":"acme/judge"}"#).await.json();
+    assert_eq!((&failed["data"]["ok"], &failed["data"]["upstream_status"]), (&json!(false), &json!(401)));
+    test("third", "{}").await.expect_error(404);
+    test("first", r#"{"model":"unknown"}"#).await.expect_error(404);
+    assert!(test("unused", "{}").await.expect_error(400).contains("name a model"));
+    test("first", r#"{"model":7}"#).await.expect_error(400);
+    gateway.json(Caller::Inference, "POST", "/providers/first/test", "{}").await.expect_error(403);
+}
+
+#[tokio::test]
+async fn status_describes_this_server_and_its_endpoints() {
+    let mut database = MockHealthProbe::new();
+    database.expect_name().return_const("database");
+    database.expect_probe().returning(|| Err(StoreError::unavailable("locked")));
+    database.expect_serves_during_outage().return_const(true);
+    let setup = Setup { probes: vec![Arc::new(database)], ..Setup::new().await };
+    setup.paused.replace(vec!["second".parse().unwrap()]);
+    let gateway = setup.start();
+    let reply = gateway.get(Caller::Management, "/status", &[]).await;
+    let status = &reply.json()["data"];
+    assert_eq!((reply.status, &status["ok"], &status["database"]), (200, &json!(true), &json!("memory")));
+    assert_eq!(status["processes"], json!([]));
+    let server = &status["servers"][0];
+    assert_eq!((&server["id"], &server["version"]), (&json!("server-1"), &json!("1.2.3")));
+    assert_eq!((&server["state"], &server["journal"]), (&json!("degraded"), &Value::Null));
+    assert_eq!((&server["address"], &server["base_path"]), (&json!(gateway.address.to_string()), &json!("/api/v1")));
+    let store = json!({
+        "name": "database", "ready": false, "error": "the store is unavailable: locked", "serves_during_outage": true
+    });
+    assert_eq!(server["stores"], json!([store]));
+    let states: Vec<&Value> = server["providers"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
+    assert_eq!(states, ["unused", "paused"]);
+    assert_eq!((&server["endpoints"][1]["paused"], &server["variables"]), (&json!(true), &json!(["A_KEY"])));
+    gateway.get(Caller::Management, "/status?x=1", &[]).await.expect_error(400);
+    gateway.get(Caller::Inference, "/status", &[]).await.expect_error(403);
 }

@@ -11,11 +11,12 @@ use api_actix::{LiveServices, RoutedServices};
 use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GenerationNames, GetGeneration,
-    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, TestProvider,
+    TestProviders, UsagePorts,
 };
 use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
-use domain::operation::PauseProvider;
+use domain::operation::{LoadedConfiguration, PauseProvider};
 use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
@@ -61,6 +62,10 @@ impl RoutedParts {
         let policies = Arc::clone(&self.guardrails.policies);
         let list_providers = Arc::new(ListProviders::new(directory(), health(), clock()));
         RoutedServices {
+            configuration: LoadedConfiguration {
+                loaded_at: routing.source.loaded_at,
+                variables: routing.source.variables.clone(),
+            },
             import_catalogue: self.stores.import_catalogue(config),
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
@@ -74,6 +79,11 @@ impl RoutedParts {
                 Arc::clone(&list_providers),
                 Arc::clone(&self.stores.pauses),
                 self.paused.clone(),
+            ),
+            test_providers: TestProviders::new(
+                directory(),
+                routing.source.wires.clone(),
+                TestProvider::new(Arc::clone(&routing.provider), clock()),
             ),
             list_providers,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),

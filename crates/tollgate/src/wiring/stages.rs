@@ -1,6 +1,7 @@
 //! The stages of a start, each made of the one before it: the stores are followed, the process gets its journal, the use
 //! cases serve. A failure of the first stage leaves no journal.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -22,7 +23,8 @@ use domain::file::{
 };
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
-use domain::operation::ListAuditEntries;
+use domain::observability::RetryDeadLetters;
+use domain::operation::{ListAuditEntries, ReadStatus, ServerIdentity};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
@@ -37,7 +39,6 @@ use super::{
     minimal_rows, routed, sandbox_models,
 };
 use crate::config::{Config, Environment};
-use crate::control::StatusParts;
 use crate::telemetry;
 
 /// Queued large requests per workspace.
@@ -186,15 +187,12 @@ pub struct JournaledProcess<'a> {
     random: Arc<dyn Randomness>,
 }
 
-/// The last stage: the use cases, the reloader of those that depend on providers and endpoints, and the parts that the
-/// server's status shows.
+/// The last stage: the use cases, and the reloader of those that depend on providers and endpoints.
 pub struct ServingParts {
     /// The use cases behind HTTP.
     pub services: Services,
     /// Replaces the use cases that depend on providers and endpoints.
     pub reloader: Reloader,
-    /// The parts of the status.
-    pub status: StatusParts,
 }
 
 impl JournaledProcess<'_> {
@@ -259,7 +257,8 @@ impl JournaledProcess<'_> {
         let limiter = rates.limiter;
         let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
         let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
-        let status = StatusParts { routing: reloader.routing(), ledger, probes: probes.clone(), clock: clock() };
+        let processes = ledger::forget_processes(config, stores).await?;
+        let read_status = ReadStatus::new(probes.clone(), ledger, processes, Arc::new(TokioTimer));
         let services = Services {
             get_own_key,
             sum_usage,
@@ -282,6 +281,13 @@ impl JournaledProcess<'_> {
             destinations: broadcast::manage_destinations(config, stores)?,
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
+            retry_dead_letters: RetryDeadLetters::new(
+                broadcast::outbox(stores),
+                broadcast::repository(stores),
+                Arc::clone(&stores.clock),
+            ),
+            server: identity(config, stores),
+            read_status,
             audit_entries: ListAuditEntries::new(Arc::clone(&stores.audit)),
             repetitions: Arc::clone(&stores.repetitions),
             probes,
@@ -295,7 +301,21 @@ impl JournaledProcess<'_> {
             clock: clock(),
             workers,
         };
-        Ok(ServingParts { services, reloader, status })
+        Ok(ServingParts { services, reloader })
+    }
+}
+
+/// Describes the server that starts now.
+fn identity(config: &Config, stores: &Stores) -> ServerIdentity {
+    let absolute = |file: &Path| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+    let storage = &config.storage;
+    ServerIdentity {
+        id: stores.ids.process_id().to_string(),
+        version: env!("CARGO_PKG_VERSION"),
+        started_at: stores.clock.now(),
+        began: stores.clock.monotonic(),
+        config_file: config.file.as_deref().map(absolute),
+        database: if storage.is_file() { absolute(&storage.file) } else { storage.name() },
     }
 }
 
