@@ -19,6 +19,7 @@ mod memory_ledger;
 mod memory_message_sender;
 mod memory_models;
 mod memory_outbox;
+mod memory_pauses;
 mod memory_policies;
 mod memory_provider;
 mod memory_rate_limiter;

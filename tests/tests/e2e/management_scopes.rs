@@ -16,6 +16,8 @@ type Statuses = [u16; 6];
 
 const READ: Statuses = [403, 200, 200, 404, 200, 200];
 const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
+/// The callers before the last one are restricted to workspaces.
+const OF_ALL: Statuses = [403, 403, 403, 403, 403, 200];
 /// The last caller finds nothing, because the one before it deleted it.
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
@@ -56,6 +58,8 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ),
     ("GET", "/observability/destinations/{destination}", "", READ),
     ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
+    ("POST", "/observability/destinations/{destination}/test", "", WRITE),
+    ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
@@ -67,6 +71,11 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/keys/{key}", "", READ),
     ("PATCH", "/keys/{key}", r#"{"name":"n"}"#, [403, 403, 200, 404, 200, 200]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
+    ("GET", "/audit", "", OF_ALL),
+    ("GET", "/status", "", OF_ALL),
+    ("POST", "/providers/sandbox/test", "", OF_ALL),
+    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, OF_ALL),
+    ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),
     // The last callers find nothing, because the first of them deleted it.
     ("DELETE", "/keys/{key}", "", [403, 403, 200, 404, 404, 404]),
 ];
@@ -174,6 +183,9 @@ async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()
                 let needs = match path.split('?').next() {
                     Some("/keys") if body.contains("management") => "unrestricted",
                     Some(path) if path.starts_with("/keys") => "keys",
+                    Some("/audit" | "/status") => "read_all",
+                    Some("/catalogue/imports") => "unrestricted",
+                    Some(path) if path.starts_with("/providers") => "unrestricted",
                     _ => "write",
                 };
                 let is_named = metadata["reason"] == "management_key_restricted" && metadata["needs"] == needs;

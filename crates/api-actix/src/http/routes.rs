@@ -419,6 +419,13 @@ mod tests {
             "/keys/{hash}/rotate",
             "/observability/destinations",
             "/observability/destinations/{id}",
+            "/observability/destinations/{id}/test",
+            "/observability/destinations/{id}/retry",
+            "/catalogue/imports",
+            "/audit",
+            "/status",
+            "/providers/{slug}",
+            "/providers/{slug}/test",
         ];
         for route in ROUTES {
             let is_listed = route.under_base && listed.contains(&route.pattern);

@@ -27,6 +27,7 @@ mod guardrails_versions;
 mod limits;
 mod listings;
 mod open_routes;
+mod operation;
 mod own_key;
 mod promote;
 mod rates;

@@ -73,6 +73,9 @@ async fn read_returns_appended_entries(stores: &Stores) {
     assert_eq!(stores.audit.read(2, 2).await.unwrap(), written[1..3]);
     assert_eq!(stores.audit.read(6, 2).await.unwrap(), []);
     assert_eq!(stores.audit.newest(2).await.unwrap(), [written[4].clone(), written[3].clone()]);
+    assert_eq!(stores.audit.read_before(4, 2).await.unwrap(), [written[2].clone(), written[1].clone()]);
+    assert_eq!(stores.audit.read_before(2, 9).await.unwrap(), written[..1]);
+    assert_eq!(stores.audit.read_before(1, 9).await.unwrap(), []);
     assert_eq!(verified(stores).await, 5);
 }
 

@@ -11,11 +11,13 @@ use api_actix::{LiveServices, RoutedServices};
 use domain::budget::{LedgerReader, ReadOnlyLedger};
 use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GenerationNames, GetGeneration,
-    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, TestProvider,
+    TestProviders, UsagePorts,
 };
 use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
-use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector};
+use domain::operation::{LoadedConfiguration, PauseProvider};
+use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
 use domain::system::{InlineExecutor, Randomness, TimeSource};
 use tokio::sync::watch;
 
@@ -32,6 +34,8 @@ pub struct RoutedParts {
     pub stores: Stores,
     /// The models.
     pub catalogue: Arc<dyn Catalogue>,
+    /// The providers that the operator paused.
+    pub paused: PausedProviders,
     /// Draws among endpoints.
     pub random: Arc<dyn Randomness>,
     /// Apply guardrails.
@@ -56,7 +60,13 @@ impl RoutedParts {
         let names = GenerationNames::new(catalogue(), directory());
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
+        let list_providers = Arc::new(ListProviders::new(directory(), health(), clock()));
         RoutedServices {
+            configuration: LoadedConfiguration {
+                loaded_at: routing.source.loaded_at,
+                variables: routing.source.variables.clone(),
+            },
+            import_catalogue: self.stores.import_catalogue(config),
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
             guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
             explain_guardrail: self.explain(&submit_decision),
@@ -65,7 +75,17 @@ impl RoutedParts {
             list_models,
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_endpoints: Arc::new(ListEndpoints::new(catalogue(), directory(), health(), clock())),
-            list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),
+            pause_provider: PauseProvider::new(
+                Arc::clone(&list_providers),
+                Arc::clone(&self.stores.pauses),
+                self.paused.clone(),
+            ),
+            test_providers: TestProviders::new(
+                directory(),
+                routing.source.wires.clone(),
+                TestProvider::new(Arc::clone(&routing.provider), clock()),
+            ),
+            list_providers,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
             list_generations: Arc::new(ListGenerations::new(
                 Arc::clone(&self.stores.usage),
@@ -140,9 +160,9 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
 const PAUSE_TOLERANCE: Duration = Duration::from_millis(500);
 
 /// Returns a health board of every endpoint, without observations.
-pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
+pub fn health(config: &Config, endpoints: &EndpointDirectory, paused: PausedProviders) -> Arc<HealthBoard> {
     let pauses = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
-    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, pauses))
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, pauses).with_paused(paused))
 }
 
 /// Replaces the providers, the endpoints and the rules of routing of a running server.
@@ -176,7 +196,7 @@ impl Reloader {
     ) -> Self {
         let endpoints = Arc::clone(&upstreams.endpoints);
         let routing = Routing {
-            health: health(config, &endpoints),
+            health: health(config, &endpoints, parts.paused.clone()),
             endpoints,
             provider: Arc::clone(&upstreams.provider),
             source: ConfigurationSource::new(config, environment, parts.stores.clock.now()),
@@ -284,6 +304,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
     let parts = RoutedParts {
         stores: stores.clone(),
         catalogue,
+        paused: PausedProviders::default(),
         random: randomness(config)?,
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
         usage: UsagePorts {
@@ -295,7 +316,7 @@ pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Resu
         },
         limits: Arc::new(stores.reports()),
     };
-    let health = health(config, &endpoints);
+    let health = health(config, &endpoints, PausedProviders::default());
     let routing = Routing { endpoints, health, provider, source: ConfigurationSource::default() };
     Ok(parts.explain(&parts.submit_decision(config, &routing)))
 }
@@ -348,12 +369,13 @@ mod tests {
         let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
         let config = read("[throttling]\nauth_backoff_ms = 7_000\n");
-        let board = health(&config, &endpoints);
+        let board = health(&config, &endpoints, PausedProviders::default());
         assert_eq!((board.len(), board.policy().auth_backoff), (2, Duration::from_secs(7)));
         let wall = chrono::DateTime::UNIX_EPOCH;
         let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
         assert_eq!((beat(0), beat(600), beat(1_000)), (None, None, None));
         assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 500 ms more");
-        assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
+        let none = EndpointDirectory::new(Vec::new());
+        assert!(health(&read(""), &none, PausedProviders::default()).is_empty());
     }
 }
