@@ -199,7 +199,7 @@ impl Instance {
     }
 
     /// Runs a command with `--json`, on a database that is created if it is missing; it must succeed and print exactly
-    /// one JSON document.
+    /// one JSON document. Returns its [`record`].
     pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
         // Without a server `migrate up` does nothing the second time.
         if self.postgres.is_some() || !self.database().exists() {
@@ -208,7 +208,9 @@ impl Instance {
         let output = self.command()?.args(arguments).arg("--json").output().await?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{arguments:?} failed: {stderr}");
-        serde_json::from_slice(&output.stdout)
+        let printed = serde_json::from_slice(&output.stdout);
+        printed
+            .map(record)
             .with_context(|| format!("{arguments:?} printed {:?}", String::from_utf8_lossy(&output.stdout)))
     }
 
@@ -244,7 +246,7 @@ impl Instance {
         let input = std::fs::File::open(self.path().join(input))?;
         let output = self.command()?.args(arguments).arg("--json").stdin(input).output().await?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(record(serde_json::from_slice(&output.stdout)?))
     }
 
     /// Starts a server that must fail to start; returns its error message.
@@ -341,6 +343,17 @@ impl Instance {
             .stdin(Stdio::null())
             .kill_on_drop(true)
     }
+}
+
+/// Returns the record of a response: the members of `data`, and those beside it. Lists stay as they are.
+pub fn record(mut document: Value) -> Value {
+    if let Some(members) = document.as_object_mut()
+        && let Some(Value::Object(record)) = members.get("data").cloned()
+    {
+        members.remove("data");
+        members.extend(record);
+    }
+    document
 }
 
 /// Returns every file below a folder; none if the folder is missing.

@@ -22,7 +22,6 @@ mod services;
 pub use app::openapi_document;
 pub use application::{Application, ServerHandle, serve_operator};
 pub use endpoints::destinations::{DestinationView, read_destination};
-pub use endpoints::guardrails::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
 pub use endpoints::status::{
     EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
 };

@@ -105,7 +105,16 @@ impl Gateway {
         if !output.status.success() {
             bail!("tollgate {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
         }
-        serde_json::from_slice(&output.stdout).with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))
+        let printed = serde_json::from_slice(&output.stdout);
+        let mut document: Value = printed.with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))?;
+        // The members of a record.
+        if let Some(members) = document.as_object_mut()
+            && let Some(Value::Object(record)) = members.get("data").cloned()
+        {
+            members.remove("data");
+            members.extend(record);
+        }
+        Ok(document)
     }
 
     /// Starts `serve` and returns the time from the process's start to the first 200 of an authenticated read.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use test_object_store::{ACCESS_KEY_ID, SECRET_ACCESS_KEY};
 use test_servers::FaultyPostgres;
 use tokio::time::timeout;
-use tollgate_tests::{Behaviour, Instance, Network, Relay, Server, Upstream};
+use tollgate_tests::{Behaviour, Instance, Network, Relay, Server, Upstream, record};
 
 use crate::disk::SmallDisk;
 use crate::history::{Millis, Settings};
@@ -211,7 +211,7 @@ pub async fn run(instance: &Instance, arguments: &[&str]) -> Result<String> {
 /// Runs a command of an instance with `--json`.
 pub async fn json(instance: &Instance, arguments: &[&str]) -> Result<Value> {
     let text = run(instance, &[arguments, &["--json"]].concat()).await?;
-    serde_json::from_str(&text).with_context(|| format!("{arguments:?} printed {text:?}"))
+    serde_json::from_str(&text).map(record).with_context(|| format!("{arguments:?} printed {text:?}"))
 }
 
 fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use bytes::{Buf as _, Bytes, BytesMut};
 use flate2::bufread::GzDecoder;
 use http_body::Body;
-use http_body_util::combinators::BoxBody;
+use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt, Full};
 
 /// An error of any type.
@@ -17,6 +17,30 @@ pub type RequestBody = BoxBody<Bytes, BoxError>;
 /// Returns a body of one piece.
 pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
     Full::new(bytes.into()).map_err(Into::into).boxed()
+}
+
+/// The body of a response, over any connection.
+pub type ReceivedBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Returns the body of a response as one of any connection.
+pub fn received<B>(body: B) -> ReceivedBody
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+/// Reads the next piece of a body; `None` at its end.
+///
+/// # Errors
+/// The connection broke.
+pub async fn next_piece(body: &mut ReceivedBody) -> Result<Option<Bytes>, BoxError> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -21,6 +21,7 @@ mod pool;
 mod proxy;
 mod settings;
 mod tls;
+mod unix;
 
 pub use client::HttpClient;
 pub use deadline::before_deadline;
@@ -29,3 +30,4 @@ pub use exchange::{Repeat, ResponseBody, Target};
 pub use frames::TooManyBytes;
 pub use proxy::NoProxy;
 pub use settings::{Http2, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
+pub use unix::send_over;

@@ -149,7 +149,7 @@ async fn create_key(instance: &Instance, options: &[&str]) -> Result<Key> {
     let output =
         instance.run(&[&["key", "create", "--name", "k", "--allow-duplicate", "--json"], options].concat()).await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let made: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let made = tollgate_tests::record(serde_json::from_slice(&output.stdout)?);
     let text = |name: &str| made[name].as_str().map(str::to_owned).context("no key");
     Ok(Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
 }

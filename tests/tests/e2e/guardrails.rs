@@ -24,11 +24,8 @@ async fn assigned(gateway: &TestGateway, guardrail: &str, hashes: &[&str]) -> Re
 
 /// Returns the number of live keys with a guardrail, from the command line.
 async fn holders(gateway: &TestGateway, guardrail: &str) -> Result<u64> {
-    let shown = gateway.instance.json(&["guardrail", "show", guardrail]).await?;
-    let count = shown.as_object().and_then(|members| {
-        members.iter().find(|(name, _)| name.contains("key")).and_then(|(_, value)| value.as_u64())
-    });
-    count.with_context(|| format!("no number of keys: {shown}"))
+    let keys = gateway.instance.json(&["key", "list", "--guardrail", guardrail]).await?;
+    keys["total_count"].as_u64().with_context(|| format!("no number of keys: {keys}"))
 }
 
 #[tokio::test]

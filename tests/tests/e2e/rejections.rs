@@ -62,12 +62,6 @@ async fn rejected_requests_are_counted_per_key_and_reason_over_two_processes() -
     ensure!(sums(instance, &["--key", "poor"]).await? == all[..1]);
     ensure!(sums(instance, &["--until", "2020-01-01"]).await?.is_empty());
 
-    let shown = instance.json(&["key", "show", "poor"]).await?;
-    let rejection = &shown["rejections"][0];
-    ensure!(rejection["reason"] == "key_limit_exceeded" && rejection["status"] == 402, "{shown}");
-    ensure!(rejection["requests"].is_u64() && rejection["hour"].is_string(), "{shown}");
-    let text = String::from_utf8(instance.run(&["key", "show", "poor"]).await?.stdout)?;
-    ensure!(text.contains("Rejected requests:") && text.contains("key_limit_exceeded"), "{text}");
     // Counts of a deleted workspace stay readable by its id, also without a usage record.
     instance.json(&["workspace", "delete", &suspended, "--with", "keys"]).await?;
     ensure!(sums(instance, &["--workspace", &suspended]).await? == all[1..2]);

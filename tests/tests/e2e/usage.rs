@@ -131,7 +131,7 @@ async fn records_are_filtered_and_summed_exactly() -> Result<()> {
     ensure!(printed.contains("COST USD") && printed.contains("acme/alone") && printed.contains("total"), "{printed}");
 
     let list = document(&["key", "list", "--workspace", "other"]).await?;
-    ensure!(list.contains(r#""limit_usd":2.5,"#) && list.contains(r#""spent_usd":0.000018018,"#), "{list}");
+    ensure!(list.contains(r#""limit":2.5,"#) && list.contains(r#""usage":0.000018018,"#), "{list}");
     ensure!(list.contains(r#""last_used_at":"2"#), "{list}");
     let printed = String::from_utf8(instance.run(&["key", "list", "--workspace", "other"]).await?.stdout)?;
     ensure!(printed.contains("SPENT USD") && printed.contains("0.000018018"), "{printed}");

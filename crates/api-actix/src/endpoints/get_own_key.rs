@@ -1,11 +1,10 @@
 //! `GET /key`: the caller's own key.
 
-use domain::api_key::{GetOwnKeyError, OwnKey, OwnLimit};
-use serde_json::value::RawValue;
+use domain::api_key::{GetOwnKeyError, OwnKey};
 
-use crate::endpoints::keys::record::KeyView;
+use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
-use crate::http::response::{ResetInterval, no_store, time, usd};
+use crate::http::response::no_store;
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/key", |call, caller, _| Box::pin(handle(call, caller)), tags::KEYS, describe);
@@ -80,41 +79,6 @@ struct RateLimitView {
     note: &'static str,
 }
 
-/// A limit that applies to the caller.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OwnKeyBudget)]
-struct BudgetView {
-    /// `workspace`: credit or a budget of the workspace; `workspace_default_key`: the workspace's default guardrail;
-    /// `api_key`: the key's guardrail; `key_limit`: the key's own limit.
-    #[schema(value_type = String)]
-    scope: &'static str,
-    /// True for the workspace's prepaid credit.
-    is_credit: bool,
-    #[schema(value_type = f64)]
-    limit_usd: Box<RawValue>,
-    /// The amount spent in the period.
-    #[schema(value_type = f64)]
-    spend_usd: Box<RawValue>,
-    /// The amount held for requests in flight.
-    #[schema(value_type = f64)]
-    reserved_usd: Box<RawValue>,
-    /// The limit less the spend. Zero or less rejects the next request.
-    #[schema(value_type = f64)]
-    remaining_usd: Box<RawValue>,
-    /// The period of the limit; null means never reset.
-    #[schema(required, value_type = Option<ResetInterval>)]
-    reset_interval: Option<&'static str>,
-    #[schema(required, format = DateTime)]
-    resets_at: Option<String>,
-    #[schema(required, format = "uuid")]
-    guardrail_id: Option<String>,
-    /// Always null.
-    #[schema(required)]
-    budget_id: Option<&'static str>,
-    /// Always false.
-    include_byok: bool,
-}
-
 impl<'a> View<'a> {
     fn new(own: &'a OwnKey) -> Self {
         let is_management_key = own.record.key.scope.management().is_some();
@@ -133,25 +97,6 @@ impl<'a> View<'a> {
             },
             budgets: own.limits.iter().map(BudgetView::new).collect(),
             effective_budget: own.tightest_limit().map(BudgetView::new),
-        }
-    }
-}
-
-impl BudgetView {
-    fn new(limit: &OwnLimit) -> Self {
-        let OwnLimit { scope, status } = limit;
-        Self {
-            scope: scope.as_str(),
-            is_credit: status.is_credit,
-            limit_usd: usd(status.limit),
-            spend_usd: usd(status.spent),
-            reserved_usd: usd(status.reserved),
-            remaining_usd: usd(status.unspent()),
-            reset_interval: status.reset.map(domain::budget::ResetInterval::as_str),
-            resets_at: status.resets_at.map(time),
-            guardrail_id: status.guardrail_id.map(|id| id.to_string()),
-            budget_id: None,
-            include_byok: false,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{ApiKeyRepository, KeyRecord, Principal, ReadApiKeys};
 use crate::budget::{BudgetScope, LedgerReader, LimitStatus, Payer};
 use crate::error::{ErrorKind, StoreError};
+use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 
 /// The caller's own key, with its spend and the limits that apply to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,10 +101,23 @@ impl GetOwnKey {
 
     async fn limits(&self, caller: &Principal) -> Result<Vec<OwnLimit>, StoreError> {
         let Principal::Inference(key) = caller else { return Ok(Vec::new()) };
-        let default_guardrail = key.workspace_guardrail_id();
-        let mut guardrails: Vec<_> = default_guardrail.into_iter().chain(key.guardrail_id()).collect();
+        let (default, own) = (key.workspace_guardrail_id(), key.guardrail_id());
+        self.limits_of((key.workspace_id(), key.id()), default, own).await
+    }
+
+    /// Returns the limits of an inference key, in the order of checking.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn limits_of(
+        &self,
+        (workspace_id, api_key): (WorkspaceId, ApiKeyId),
+        default_guardrail: Option<GuardrailId>,
+        own_guardrail: Option<GuardrailId>,
+    ) -> Result<Vec<OwnLimit>, StoreError> {
+        let mut guardrails: Vec<_> = default_guardrail.into_iter().chain(own_guardrail).collect();
         guardrails.dedup();
-        let payer = Payer { workspace_id: key.workspace_id(), api_key: key.id(), guardrails };
+        let payer = Payer { workspace_id, api_key, guardrails };
         let statuses = self.ledger.limit_statuses(&payer).await?;
         let scope = |status: &LimitStatus| match status.scope {
             BudgetScope::Workspace => OwnLimitScope::Workspace,
@@ -123,7 +137,6 @@ mod tests {
     use super::*;
     use crate::api_key::{InferenceKey, ManagementKey, MockApiKeyRepository};
     use crate::budget::{MockLedgerReader, ResetInterval};
-    use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
     use crate::money::Usd;
     use crate::system::MockClock;
     use crate::usage::MockUsageRepository;

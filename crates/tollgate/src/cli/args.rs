@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, ProviderCommand, UsageCommand, WorkspaceCommand,
+    JournalCommand, KeyCommand, ProviderCommand, Resource, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -61,11 +61,9 @@ pub enum Command {
     /// Send a Decisions request to the running server and print the answers
     Ask(AskArgs),
     /// Create and manage API keys
-    #[command(subcommand)]
-    Key(KeyCommand),
+    Key(Resource<KeyCommand>),
     /// Create guardrails and assign keys to them
-    #[command(subcommand)]
-    Guardrail(GuardrailCommand),
+    Guardrail(Resource<GuardrailCommand>),
     /// Create and manage workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),

@@ -16,15 +16,8 @@ pub enum KeyCommand {
         /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
-    /// List the inference keys of a workspace, or the management keys
-    List {
-        /// List the management keys
-        #[arg(long, conflicts_with = "workspace")]
-        management: bool,
-        /// The workspace [default: the default workspace]
-        #[arg(long, value_name = "WORKSPACE")]
-        workspace: Option<String>,
-    },
+    /// List inference keys, or the management keys
+    List(ListKeysArgs),
     /// Disable a key
     Disable {
         /// The key: id, hash, unique prefix of the hash, secret or name
@@ -48,6 +41,20 @@ pub enum KeyCommand {
         /// The key: id, hash, unique prefix of the hash, secret or name
         key: String,
     },
+}
+
+/// The wanted keys.
+#[derive(Debug, Args)]
+pub struct ListKeysArgs {
+    /// List the management keys
+    #[arg(long, conflicts_with_all = ["workspace", "guardrail"])]
+    pub management: bool,
+    /// Only keys of this workspace [default: all workspaces]
+    #[arg(long, value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
+    /// Only keys with this guardrail
+    #[arg(long, value_name = "GUARDRAIL")]
+    pub guardrail: Option<String>,
 }
 
 /// The options of a new key.
@@ -331,9 +338,9 @@ pub enum GuardrailCommand {
         #[arg(long, value_name = "FILE")]
         from: String,
     },
-    /// List the guardrails of a workspace
+    /// List guardrails
     List {
-        /// The workspace [default: the default workspace]
+        /// Only guardrails of this workspace [default: all workspaces]
         #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<String>,
     },

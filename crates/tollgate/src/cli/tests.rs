@@ -22,7 +22,7 @@ fn global_options_are_accepted_in_any_position() {
         assert!(cli.global.json, "{line}");
         assert_eq!(cli.global.config.unwrap().to_str(), Some("c.toml"), "{line}");
         assert!(
-            matches!(cli.command, Command::Key(KeyCommand::Create(args)) if args.name.as_deref() == Some("n")),
+            matches!(cli.command, Command::Key(Resource { command: KeyCommand::Create(args), .. }) if args.name.as_deref() == Some("n")),
             "{line}"
         );
     }

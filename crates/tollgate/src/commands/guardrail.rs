@@ -4,190 +4,107 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow, bail};
-use api_actix::{ExplanationView, GuardrailVersionView, GuardrailView, read_decision_request};
-use domain::api_key::KeyReference;
-use domain::change::Change;
-use domain::decision::ExplainGuardrailError;
-use domain::guardrail::{GuardrailDraft, GuardrailError, ManageGuardrails, PlacedGuardrail};
-use domain::ids::{GuardrailId, WorkspaceId};
+use anyhow::{Context as _, ensure};
 use domain::json::Json;
+use domain::secret::ApiKeyHash;
+use http::Method;
+use uuid::Uuid;
 
-use super::Context;
+use super::api::{Api, key_segment, object, segment, text_at};
 use super::context::read_input;
-use super::references::{find_key, find_keys};
 use crate::cli::GuardrailCommand;
-use crate::output::{indent, note, table};
-use crate::view::{
-    AssignmentView, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail,
-    UnassignmentView, explanation_text, time,
-};
-use crate::wiring::{Stores, explain_guardrail};
+use crate::output::{Column, note, pointer};
 
 /// The maximum number of unassigned keys that an error lists.
 const MAX_NAMED_KEYS: usize = 20;
 /// The default name of a guardrail.
 const UNNAMED: &str = "unnamed guardrail";
+const COLUMNS: &[Column] = &[
+    ("ID", "/id"),
+    ("CREATED", "/created_at"),
+    ("VERSION", "/version"),
+    ("DEFAULT", "/workspace_default"),
+    ("WORKSPACE", "/workspace_id"),
+    ("NAME", "/name"),
+];
+const VERSION_COLUMNS: &[Column] =
+    &[("VERSION", "/version"), ("CHANGED", "/changed_at"), ("BY", "/changed_by"), ("NAME", "/guardrail/name")];
 
 /// Runs a command on guardrails.
-pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result<ExitCode> {
+pub async fn run(api: &Api<'_>, command: GuardrailCommand) -> anyhow::Result<ExitCode> {
     match command {
-        GuardrailCommand::Create { name, workspace, from } => create(context, name, workspace.as_deref(), from).await,
-        GuardrailCommand::Update { id, from } => update(context, &id, &from).await,
-        GuardrailCommand::List { workspace } => list(context, workspace.as_deref()).await,
-        GuardrailCommand::Show { id } => show(context, &id).await,
-        GuardrailCommand::Versions { id } => versions(context, &id).await,
-        GuardrailCommand::Restore { id, version } => restore(context, &id, version).await,
-        GuardrailCommand::Delete { id } => delete(context, &id).await,
-        GuardrailCommand::Assign { id, keys } => assign(context, &id, keys).await,
-        GuardrailCommand::Unassign { id, keys } => unassign(context, &id, keys).await,
-        GuardrailCommand::Explain { id, from, key } => explain(context, &id, &from, key.as_deref()).await,
-        GuardrailCommand::Default { id: Some(id), .. } => set_default(context, &id).await,
-        GuardrailCommand::Default { id: None, workspace, .. } => clear_default(context, workspace.as_deref()).await,
+        GuardrailCommand::Create { name, workspace, from } => create(api, name, workspace.as_deref(), from).await,
+        GuardrailCommand::Update { id, from } => {
+            api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&read_json(&from)?)).await?)
+        }
+        GuardrailCommand::List { workspace } => {
+            let workspace = api.optional_workspace(workspace.as_deref()).await?;
+            let list = api.list("/guardrails", &[("workspace_id", workspace.as_deref())]).await?;
+            api.show_list(&list, COLUMNS)
+        }
+        GuardrailCommand::Show { id } => api.show(&api.get(&path(&id, "")).await?),
+        GuardrailCommand::Versions { id } => {
+            api.show_list(&api.list(&path(&id, "/versions"), &[]).await?, VERSION_COLUMNS)
+        }
+        GuardrailCommand::Restore { id, version } => {
+            let restore = path(&id, &format!("/versions/{version}/restore"));
+            api.show(&api.call(Method::POST, &restore, None).await?)
+        }
+        GuardrailCommand::Delete { id } => api.show(&api.call(Method::DELETE, &path(&id, ""), None).await?),
+        GuardrailCommand::Assign { id, keys } => assign(api, &id, keys).await,
+        GuardrailCommand::Unassign { id, keys } => {
+            let keys = keys_body(&find_keys(api, &key_words(keys, std::io::stdin())?).await?);
+            api.show(&api.call(Method::POST, &path(&id, "/assignments/keys/remove"), Some(&keys)).await?)
+        }
+        GuardrailCommand::Explain { id, from, key } => explain(api, &id, &from, key.as_deref()).await,
+        GuardrailCommand::Default { id: Some(id), .. } => set_default(api, &id, "true").await,
+        GuardrailCommand::Default { id: None, workspace, .. } => clear_default(api, workspace.as_deref()).await,
     }
 }
 
-async fn open(context: &Context) -> anyhow::Result<(Stores, ManageGuardrails)> {
-    let stores = context.stores().await?;
-    let ports = stores.manage_guardrails(&context.config).await?;
-    Ok((stores, ports))
+fn path(guardrail: &str, rest: &str) -> String {
+    format!("/guardrails/{}{rest}", segment(guardrail))
 }
 
+/// The name of the command line has precedence over the record's; the default name comes last.
 async fn create(
-    context: &Context,
+    api: &Api<'_>,
     name: Option<String>,
     workspace: Option<&str>,
     from: Option<String>,
 ) -> anyhow::Result<ExitCode> {
-    let record = from.map(|file| record(&file)).transpose()?;
-    let mut draft = named_draft(name, record.as_ref())?;
-    let (stores, ports) = open(context).await?;
-    if workspace.is_some() || draft.workspace_id().is_none() {
-        draft = draft.in_workspace(context.workspace(&stores, workspace).await?);
-    }
-    let made = ports.create(&Change::plain(&context.authority()), &draft).await.map_err(describe_error)?.guardrail;
-    let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Created the guardrail {} ({}).", view.id, view.name))
-}
-
-/// Returns the draft of a record. The command line's name has precedence over the record's; the default name comes
-/// last.
-fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<GuardrailDraft> {
-    let Some(record) = record else { return Ok(GuardrailDraft::named(name.unwrap_or_else(|| UNNAMED.to_owned()))) };
-    let Some(mut members) = record.members() else { bail!("a guardrail must be a JSON object") };
-    let name = match name {
-        Some(name) => {
-            members.retain(|(member, _)| member != "name");
-            Some(name)
-        }
-        None => members.iter().all(|(member, _)| member != "name").then(|| UNNAMED.to_owned()),
+    let record = from.map(|file| read_json(&file)).transpose()?;
+    let mut members = match &record {
+        Some(record) => record.members().context("a guardrail must be a JSON object")?,
+        None => Vec::new(),
     };
-    members.extend(name.map(|name| ("name".to_owned(), Json::string(&name))));
-    let record = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
-    GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(describe_error)
+    let has_name = members.iter().any(|(member, _)| member == "name");
+    let name = name.or_else(|| (!has_name).then(|| UNNAMED.to_owned()));
+    let workspace = api.optional_workspace(workspace).await?;
+    for (member, value) in [("name", name), ("workspace_id", workspace)] {
+        let Some(value) = value else { continue };
+        members.retain(|(other, _)| other != member);
+        members.push((member.to_owned(), Json::string(&value)));
+    }
+    let body = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
+    api.show(&api.call(Method::POST, "/guardrails", Some(&body)).await?)
 }
 
-async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(describe_error)?;
-    let (stores, ports) = open(context).await?;
-    let changed = ports.update(&Change::plain(&context.authority()), &id.to_string(), &draft).await;
-    show_guardrail(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
-}
-
-/// Reads a record from a file or, for `-`, from standard input.
-fn record(file: &str) -> anyhow::Result<Json> {
+/// Reads JSON from a file or, for `-`, from standard input.
+fn read_json(file: &str) -> anyhow::Result<Json> {
     let (text, name) = read_input(file)?;
     Json::parse(&text).with_context(|| format!("{name} cannot be used"))
 }
 
-async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let (stores, ports) = open(context).await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let page = ports.list(&context.authority(), Some(workspace), 0, usize::MAX).await.map_err(describe_error)?;
-    let list = List { data: page.guardrails.iter().map(GuardrailView::new).collect::<Vec<_>>() };
-    context.output.show(&list, || {
-        let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
-        table(["ID", "CREATED", "VERSION", "DEFAULT", "NAME"], &rows)
-    })
-}
-
-fn row(placed: &PlacedGuardrail) -> [String; 5] {
-    let guardrail = &placed.guardrail;
-    [
-        guardrail.id.to_string(),
-        time(guardrail.created_at),
-        guardrail.version.to_string(),
-        if placed.workspace_default { "default" } else { "" }.to_owned(),
-        guardrail.name.as_str().to_owned(),
-    ]
-}
-
-async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let (stores, ports) = open(context).await?;
-    let found = ports.get(&context.authority(), &id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
-    show_guardrail(context, &stores, &found).await
-}
-
-async fn show_guardrail(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -> anyhow::Result<ExitCode> {
-    let key_count = stores.guardrails.count_keys(placed.guardrail.id).await?;
-    let view = ShownGuardrail { record: GuardrailView::new(placed), key_count };
-    let text = serde_json::to_string(&view)?;
-    context.output.show(&view, || indent(&text))
-}
-
-async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let (_, ports) = open(context).await?;
-    let found = ports
-        .list_versions(&context.authority(), &id.to_string())
-        .await
-        .map_err(|error| describe_error_of(error, id))?;
-    let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::new).collect() };
-    context.output.show(&view, || {
-        let row = |version: &domain::guardrail::GuardrailVersion| {
-            let guardrail = &version.guardrail;
-            let name = guardrail.name.as_str().to_owned();
-            [guardrail.version.to_string(), time(version.changed_at), version.changed_by.clone(), name]
-        };
-        table(["VERSION", "CHANGED", "BY", "NAME"], &found.iter().map(row).collect::<Vec<_>>())
-    })
-}
-
-async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let (stores, ports) = open(context).await?;
-    let restored = ports.restore_version(&Change::plain(&context.authority()), &id.to_string(), version).await;
-    let restored = restored.map_err(|error| match error {
-        GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
-        other => describe_error_of(other, id),
-    })?;
-    show_guardrail(context, &stores, &restored).await
-}
-
-async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let (_, ports) = open(context).await?;
-    let deleted = ports.delete(&Change::plain(&context.authority()), &id.to_string()).await;
-    deleted.map_err(|error| describe_error_of(error, id))?;
-    let document = Deleted { id: &id.to_string(), deleted: true };
-    context.output.show(&document, || format!("The guardrail {id} is deleted."))
-}
-
-async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let words = key_words(words, std::io::stdin())?;
-    let stores = context.stores().await?;
-    let keys = find_keys(&stores, &words).await?;
-    let Some(assigned_count) = stores.guardrails.assign_keys(id, &keys, &context.actor()).await? else {
-        bail!("guardrail {id} not found")
-    };
-    context.output.show(&AssignmentView { assigned_count }, || {
-        format!("{assigned_count} of {} keys assigned to the guardrail {id}.", keys.len())
-    })?;
-    let distinct = keys.iter().collect::<BTreeSet<_>>().len() as u64;
-    let missed = if assigned_count == distinct { BTreeSet::new() } else { keys_without(&stores, id, &keys).await? };
+async fn assign(api: &Api<'_>, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
+    let keys = find_keys(api, &key_words(words, std::io::stdin())?).await?;
+    let assigned = api.call(Method::POST, &path(id, "/assignments/keys"), Some(&keys_body(&keys))).await?;
+    api.show(&assigned)?;
+    let count = pointer(&assigned, "/assigned_count").map(|count| count.text().to_owned());
+    if count.as_deref() == Some(keys.len().to_string().as_str()) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let missed = keys_without(api, id, &keys).await?;
     for key in missed.iter().take(MAX_NAMED_KEYS) {
         note(&format!("error: {key} was not assigned: it is not an active inference key of the guardrail's workspace"));
     }
@@ -197,80 +114,36 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the given keys without a guardrail, without duplicates.
-async fn keys_without<'a>(
-    stores: &Stores,
-    id: GuardrailId,
-    keys: &'a [KeyReference],
-) -> anyhow::Result<BTreeSet<&'a KeyReference>> {
-    let mut without = BTreeSet::new();
-    for key in keys {
-        let found = stores.keys.find(key).await?;
-        if found.is_none_or(|found| found.guardrail_id != Some(id)) {
-            without.insert(key);
-        }
+/// Returns the keys that the guardrail does not have.
+async fn keys_without<'a>(api: &Api<'_>, id: &str, keys: &'a BTreeSet<String>) -> anyhow::Result<Vec<&'a String>> {
+    let guardrail = api.get(&path(id, "")).await?;
+    let with = api.list("/keys", &[("guardrail_id", text_at(&guardrail, "/data/id").as_deref())]).await?;
+    let with = pointer(&with, "/data").and_then(|data| data.elements()).unwrap_or_default();
+    let names: BTreeSet<String> =
+        with.iter().flat_map(|key| [text_at(key, "/id"), text_at(key, "/hash")]).flatten().collect();
+    Ok(keys.iter().filter(|key| !names.contains(*key)).collect())
+}
+
+/// Returns the ids or hashes of keys. Ids, hashes and secrets are not looked up: they may belong to deleted keys.
+async fn find_keys(api: &Api<'_>, words: &[String]) -> anyhow::Result<BTreeSet<String>> {
+    let mut keys = BTreeSet::new();
+    for (index, word) in words.iter().enumerate() {
+        let name = key_segment(word);
+        let is_exact = name.parse::<Uuid>().is_ok() || name.parse::<ApiKeyHash>().is_ok();
+        keys.insert(if is_exact { name } else { find_key(api, &name, index).await? });
     }
-    Ok(without)
+    Ok(keys)
 }
 
-async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let words = key_words(words, std::io::stdin())?;
-    let stores = context.stores().await?;
-    let keys = find_keys(&stores, &words).await?;
-    let Some(unassigned_count) = stores.guardrails.remove_keys(id, &keys, &context.actor()).await? else {
-        bail!("guardrail {id} not found")
-    };
-    context.output.show(&UnassignmentView { unassigned_count }, || {
-        format!("{unassigned_count} of {} keys removed from the guardrail {id}.", keys.len())
-    })
+async fn find_key(api: &Api<'_>, name: &str, index: usize) -> anyhow::Result<String> {
+    let found = api.get(&format!("/keys/{name}")).await;
+    let found = found.with_context(|| format!("the key number {} cannot be used", index + 1))?;
+    text_at(&found, "/data/id").context("the key has no id")
 }
 
-async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let id = parse_id(id)?;
-    let (stores, ports) = open(context).await?;
-    let set = ports.set_default(&context.authority(), &id.to_string()).await;
-    set.map_err(|error| describe_error_of(error, id))?;
-    let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("guardrail {id} not found") };
-    show_default_guardrail(context, guardrail.workspace_id, Some(id))
-}
-
-async fn clear_default(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let (stores, ports) = open(context).await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let cleared = ports.clear_default(&context.authority(), Some(workspace)).await;
-    show_default_guardrail(context, cleared.map_err(describe_error)?, None)
-}
-
-fn show_default_guardrail(
-    context: &Context,
-    workspace: WorkspaceId,
-    guardrail: Option<GuardrailId>,
-) -> anyhow::Result<ExitCode> {
-    let view = DefaultGuardrail {
-        workspace_id: workspace.to_string(),
-        default_guardrail_id: guardrail.map(|id| id.to_string()),
-    };
-    context.output.show(&view, || match guardrail {
-        Some(id) => format!("The guardrail {id} is the default of the workspace {workspace}."),
-        None => format!("The workspace {workspace} has no default guardrail."),
-    })
-}
-
-/// Converts an error to a message: an error of the record as a whole has no path.
-fn describe_error(error: GuardrailError) -> anyhow::Error {
-    match error {
-        GuardrailError::Invalid(invalid) if invalid.path.is_empty() => anyhow::anyhow!(invalid.fault),
-        other => other.into(),
-    }
-}
-
-/// Converts an error to a message that names the guardrail.
-fn describe_error_of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
-    match error {
-        GuardrailError::UnknownGuardrail => anyhow::anyhow!("guardrail {id} not found"),
-        other => describe_error(other),
-    }
+fn keys_body(keys: &BTreeSet<String>) -> Json {
+    let keys: Vec<Json> = keys.iter().map(|key| Json::string(key)).collect();
+    object(&[("key_hashes", Some(Json::array(keys.iter().map(Json::text))))])
 }
 
 /// Returns the words, with those of `input` in the place of `-`.
@@ -285,35 +158,35 @@ fn key_words(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<Str
             texts.push(word);
         }
     }
-    if texts.is_empty() {
-        bail!("no keys given");
-    }
+    ensure!(!texts.is_empty(), "no keys given");
     Ok(texts)
 }
 
-fn parse_id(text: &str) -> anyhow::Result<GuardrailId> {
-    text.parse().with_context(|| format!("{text:?} cannot be used"))
+async fn set_default(api: &Api<'_>, id: &str, is_default: &str) -> anyhow::Result<ExitCode> {
+    let body = Json::object([("workspace_default", is_default)]);
+    api.show(&api.call(Method::PATCH, &path(id, ""), Some(&body)).await?)
+}
+
+async fn clear_default(api: &Api<'_>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let workspace = api.optional_workspace(workspace).await?;
+    let list = api.list("/guardrails", &[("workspace_id", workspace.as_deref())]).await?;
+    let all = pointer(&list, "/data").and_then(|data| data.elements()).unwrap_or_default();
+    let is_default = |one: &&Json| pointer(one, "/workspace_default").is_some_and(|value| value.text() == "true");
+    match all.iter().find(is_default).and_then(|one| text_at(one, "/id")) {
+        Some(id) => set_default(api, &id, "false").await,
+        None => api.show(&Json::object([("default_guardrail_id", "null")])),
+    }
 }
 
 /// Explains what a guardrail would do with a request. Nothing is sent, held or charged.
-async fn explain(context: &Context, id: &str, from: &str, key: Option<&str>) -> anyhow::Result<ExitCode> {
-    let (body, name) = read_input(from)?;
-    let request = read_decision_request(&body, context.config.limits.draft_bounds)
-        .map_err(|fault| anyhow!("{name} cannot be used: {fault}"))?;
-    let stores = context.stores_with_folded_journals().await?;
+async fn explain(api: &Api<'_>, id: &str, from: &str, key: Option<&str>) -> anyhow::Result<ExitCode> {
+    let request = read_json(from)?;
     let key = match key {
-        Some(key) => Some(find_key(&stores, key).await?.to_string()),
+        Some(key) => find_keys(api, &[key.to_owned()]).await?.pop_first(),
         None => None,
     };
-    let explain = explain_guardrail(&context.config, &stores).await?;
-    let explanation = explain.execute(&context.authority(), id, key.as_deref(), &request).await;
-    let explanation = explanation.map_err(|error| match error {
-        ExplainGuardrailError::UnknownGuardrail => anyhow!("guardrail {id} not found"),
-        other => other.into(),
-    });
-    let explanation = explanation.context("the request cannot be explained")?;
-    let view = ExplanationView::new(&explanation);
-    context.output.show(&view, || explanation_text(&explanation))
+    let body = object(&[("key_hash", key.as_deref().map(Json::string)), ("body", Some(request))]);
+    api.show(&api.call(Method::POST, &path(id, "/explain"), Some(&body)).await?)
 }
 
 #[cfg(test)]
@@ -325,21 +198,5 @@ mod tests {
         let words = key_words(vec!["b".to_owned(), "-".to_owned()], &b"a\n c\n"[..]).unwrap();
         assert_eq!(words, ["b", "a", "c"]);
         assert!(key_words(vec!["-".to_owned()], &b""[..]).is_err());
-    }
-
-    #[test]
-    fn named_draft_prefers_name_of_command_line() {
-        let name = |name: Option<&str>, record: Option<&str>| {
-            let record = record.map(|text| Json::parse(text).unwrap());
-            let draft = named_draft(name.map(str::to_owned), record.as_ref()).map_err(|error| error.to_string())?;
-            Ok::<_, String>(draft.name().unwrap().to_owned())
-        };
-        assert_eq!(name(None, None).unwrap(), UNNAMED);
-        assert_eq!(name(Some("a"), None).unwrap(), "a");
-        assert_eq!(name(None, Some("{}")).unwrap(), UNNAMED);
-        assert_eq!(name(None, Some(r#"{"name":"b"}"#)).unwrap(), "b");
-        assert_eq!(name(Some("a"), Some(r#"{"name":"b","limit_usd":null}"#)).unwrap(), "a");
-        assert_eq!(name(None, Some("[]")).unwrap_err(), "a guardrail must be a JSON object");
-        assert!(name(None, Some(r#"{"name":"b","name":"c"}"#)).unwrap_err().contains("more than once"));
     }
 }

@@ -1,6 +1,7 @@
 //! The commands: each parses its arguments, runs one use case and prints the result.
 
 mod add_provider;
+mod api;
 mod ask;
 mod audit;
 mod backup;

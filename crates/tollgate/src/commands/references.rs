@@ -1,6 +1,6 @@
 //! References to workspaces and keys in arguments: ids, names, secrets, hashes and prefixes of hashes.
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use domain::api_key::{ApiKey, KeyReference};
 use domain::authority::ManagementScope;
 use domain::ids::WorkspaceId;
@@ -62,29 +62,6 @@ pub async fn find_key(stores: &Stores, text: &str) -> anyhow::Result<KeyReferenc
             ResourceName::MIN_HASH_PREFIX
         ),
     }
-}
-
-/// Finds a live key like [`find_key`].
-///
-/// # Errors
-/// As of [`find_key`].
-pub async fn key_name(stores: &Stores, text: &str) -> anyhow::Result<ResourceName> {
-    Ok((&find_key(stores, text).await?).into())
-}
-
-/// Finds keys like [`find_key`], sorted and without duplicates.
-///
-/// # Errors
-/// As of [`find_key`]; the error has the number of the key, from 1.
-pub async fn find_keys(stores: &Stores, texts: &[String]) -> anyhow::Result<Vec<KeyReference>> {
-    let mut found = Vec::with_capacity(texts.len());
-    for (index, text) in texts.iter().enumerate() {
-        let key = find_key(stores, text).await;
-        found.push(key.with_context(|| format!("the key number {} cannot be used", index + 1))?);
-    }
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
 }
 
 /// Returns the key of an id, a hash or a secret.

@@ -10,10 +10,10 @@ use clap::{CommandFactory as _, Parser};
 use serde_json::json;
 
 use super::{
-    Context, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail, key,
-    serve, store, usage, workspace,
+    Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
+    key, serve, store, usage, workspace,
 };
-use crate::cli::{Cli, Command, ConfigCommand};
+use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
 use crate::output::{Output, escape};
 use crate::telemetry::LOG;
@@ -72,8 +72,12 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
 async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Ask(args) => ask::run(context, args).await,
-        Command::Key(command) => key::run(context, command).await,
-        Command::Guardrail(command) => guardrail::run(context, command).await,
+        Command::Key(Resource { server, command }) => {
+            api::run(context, &server, async |api| key::run(api, command).await).await
+        }
+        Command::Guardrail(Resource { server, command }) => {
+            api::run(context, &server, async |api| guardrail::run(api, command).await).await
+        }
         Command::Workspace(command) => workspace::run(context, command).await,
         Command::Container(command) => container::run(context, command).await,
         Command::Document(command) => container::run_document(context, command).await,

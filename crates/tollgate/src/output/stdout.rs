@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use domain::json::Json;
 use serde::Serialize;
 
 use super::text::{escape, escape_json, escape_text};
@@ -71,6 +72,15 @@ impl Output {
     pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
         let text = if self.json { serde_json::to_string(document)? } else { text() };
         self.write(&if self.json { escape_json(&text) } else { escape_text(&text) })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes a document as it is or, without `--json`, the result of `text`.
+    ///
+    /// # Errors
+    /// Standard output failed. A closed pipe is no error.
+    pub fn show_json(&self, document: &Json, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
+        self.write(&if self.json { escape_json(document.text()) } else { escape_text(&text()).into_owned().into() })?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -147,24 +157,22 @@ pub fn note(text: &str) {
 
 /// Returns a table with aligned columns. Control characters and line ends in cells are escaped.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let rows: Vec<[Cow<'_, str>; N]> = rows.iter().map(|row| row.each_ref().map(|cell| escape(cell))).collect();
-    let mut widths = head.map(|name| name.chars().count());
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: [&str; N]| {
-        let mut line = String::new();
-        for (cell, width) in cells.iter().zip(widths) {
-            line.push_str(cell);
-            line.push_str(&" ".repeat(width - cell.chars().count() + 2));
-        }
-        line.trim_end().to_owned() + "\n"
-    };
-    let mut text = line(head);
-    for row in &rows {
-        text.push_str(&line(std::array::from_fn(|column| &*row[column])));
+    aligned(&head.map(str::to_owned), &rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())
+}
+
+/// Returns a table like [`table`], with a number of columns that the compiler does not know.
+pub(super) fn aligned(head: &[String], rows: &[Vec<String>]) -> String {
+    let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(head)
+        .chain(rows.iter().map(Vec::as_slice))
+        .map(|cells| cells.iter().map(|cell| escape(cell)).collect())
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
     }
     text
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use domain::json::Json;
 use domain::pricing::TokenPrices;
-use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RejectionCount, RejectionSum, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RejectionSum, UsageOutcome, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -321,40 +321,6 @@ pub fn usage_csv_line(record: &UsageRecord) -> String {
         CsvValue::Plain(record.client_address.map(|address| address.to_string()).unwrap_or_default()),
     ];
     csv_line(&cells)
-}
-
-/// The rejected requests of a key in one hour, with one status and reason.
-#[derive(Debug, Serialize)]
-pub struct RejectionView {
-    /// The start of the hour.
-    pub hour: String,
-    /// The HTTP status.
-    pub status: u16,
-    /// The reason.
-    pub reason: &'static str,
-    /// The number of requests.
-    pub requests: u64,
-}
-
-impl RejectionView {
-    /// The head of a table.
-    pub const HEAD: [&'static str; 4] = ["HOUR", "STATUS", "REASON", "REQUESTS"];
-
-    /// Returns the row of a table.
-    pub fn line(&self) -> [String; 4] {
-        [self.hour.clone(), self.status.to_string(), self.reason.to_owned(), self.requests.to_string()]
-    }
-}
-
-impl From<&RejectionCount> for RejectionView {
-    fn from(count: &RejectionCount) -> Self {
-        Self {
-            hour: time(count.hour),
-            status: count.rejection.status.code(),
-            reason: count.rejection.reason.as_str(),
-            requests: count.count,
-        }
-    }
 }
 
 /// Sums of rejected requests per status and reason.

@@ -1,15 +1,11 @@
 //! Workspaces, and their keys, limits, guardrails and destinations.
 
-use api_actix::{GuardrailVersionView, GuardrailView};
-use domain::api_key::ApiKey;
-use domain::authority::ManagementScope;
 use domain::budget::{LimitStatus, ResetInterval, WorkspaceBudgets};
 use domain::money::Usd;
-use domain::secret::ApiKeySecret;
 use domain::workspace::{Workspace, WorkspaceContents};
 use serde::Serialize;
 
-use super::{RejectionView, UsdNumber, time};
+use super::{UsdNumber, time};
 
 /// A created workspace.
 #[derive(Serialize)]
@@ -160,130 +156,6 @@ impl DeletedWorkspaceView {
     }
 }
 
-/// The scope of a management key.
-#[derive(Serialize)]
-pub struct ManagementView {
-    /// `read`, `keys` or `write`.
-    pub access: &'static str,
-    /// The ids of its workspaces; null for all.
-    pub workspaces: Option<Vec<String>>,
-}
-
-impl From<&ManagementScope> for ManagementView {
-    fn from(scope: &ManagementScope) -> Self {
-        let workspaces = scope.workspaces().map(|ids| ids.iter().map(ToString::to_string).collect());
-        Self { access: scope.access().as_str(), workspaces }
-    }
-}
-
-impl std::fmt::Display for ManagementView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let workspaces = self.workspaces.as_ref().map_or_else(|| "all workspaces".to_owned(), |ids| ids.join(", "));
-        write!(f, "{} access to {workspaces}", self.access)
-    }
-}
-
-/// A created or rotated key; its secret is shown only once.
-#[derive(Serialize)]
-pub struct CreatedKey {
-    /// The secret.
-    pub key: String,
-    /// The hash of the secret; it changes when the secret is rotated.
-    pub hash: String,
-    /// The id; it never changes.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its workspace; null for a management key.
-    pub workspace_id: Option<String>,
-    /// The scope of a management key; null for an inference key.
-    pub management: Option<ManagementView>,
-}
-
-impl CreatedKey {
-    /// Creates a view of a key with its secret.
-    pub fn new(key: &ApiKey, secret: &ApiKeySecret) -> Self {
-        Self {
-            key: secret.expose().to_owned(),
-            hash: key.hash.to_string(),
-            id: key.id.to_string(),
-            name: key.name.as_str().to_owned(),
-            workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
-            management: key.scope.management().map(ManagementView::from),
-        }
-    }
-}
-
-/// A stored key.
-#[derive(Serialize)]
-pub struct KeyView {
-    /// The id; it never changes.
-    pub id: String,
-    /// The hash of the current secret.
-    pub hash: String,
-    /// The masked secret.
-    pub label: String,
-    /// Its name.
-    pub name: String,
-    /// Its workspace; null for a management key.
-    pub workspace_id: Option<String>,
-    /// The scope of a management key; null for an inference key.
-    pub management: Option<ManagementView>,
-    /// True while its requests are rejected.
-    pub disabled: bool,
-    /// The expiry time.
-    pub expires_at: Option<String>,
-    /// The spending limit in USD.
-    pub limit_usd: Option<UsdNumber>,
-    /// The period of the limit.
-    pub limit_reset: Option<&'static str>,
-    /// Requests per minute; null is the configured default.
-    pub requests_per_minute: Option<u32>,
-    /// Tokens per minute, in and out; null is the configured default.
-    pub tokens_per_minute: Option<u32>,
-    /// The assigned guardrail.
-    pub guardrail_id: Option<String>,
-    /// The creation time.
-    pub created_at: String,
-    /// The spend in USD: of the limit's current period, or of all time without one; for lists only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent_usd: Option<UsdNumber>,
-    /// The start of the newest recorded request; for lists only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_used_at: Option<String>,
-    /// Every limit of the key with its current usage; for a single key only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Vec<LimitView>>,
-    /// The newest counts of rejected requests, at most ten; for a single key only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rejections: Option<Vec<RejectionView>>,
-}
-
-impl From<&ApiKey> for KeyView {
-    fn from(key: &ApiKey) -> Self {
-        Self {
-            id: key.id.to_string(),
-            hash: key.hash.to_string(),
-            label: key.label.clone(),
-            name: key.name.as_str().to_owned(),
-            workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
-            management: key.scope.management().map(ManagementView::from),
-            disabled: key.disabled,
-            expires_at: key.expires_at.map(time),
-            limit_usd: key.limit.map(|limit| UsdNumber(limit.amount)),
-            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
-            requests_per_minute: key.rates.requests_per_minute,
-            tokens_per_minute: key.rates.tokens_per_minute,
-            guardrail_id: key.guardrail_id.map(|id| id.to_string()),
-            created_at: time(key.created_at),
-            spent_usd: None,
-            last_used_at: None,
-            limits: None,
-            rejections: None,
-        }
-    }
-}
-
 /// A limit with its current usage.
 #[derive(Debug, Serialize)]
 pub struct LimitView {
@@ -349,55 +221,6 @@ impl LimitView {
             self.resets_at.clone().unwrap_or_else(|| "never".to_owned()),
         ]
     }
-}
-
-/// A created guardrail.
-#[derive(Serialize)]
-pub struct CreatedGuardrail {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// A guardrail as in the HTTP interface, with its number of keys.
-#[derive(Serialize)]
-pub struct ShownGuardrail<'a> {
-    /// The record.
-    #[serde(flatten)]
-    pub record: GuardrailView<'a>,
-    /// The number of live keys with this guardrail.
-    pub key_count: u64,
-}
-
-/// The versions of a guardrail as in the HTTP interface.
-#[derive(Serialize)]
-pub struct GuardrailVersions<'a> {
-    /// The newest version first.
-    pub data: Vec<GuardrailVersionView<'a>>,
-}
-
-/// The result of an assignment.
-#[derive(Serialize)]
-pub struct AssignmentView {
-    /// The number of the given keys that now have the guardrail.
-    pub assigned_count: u64,
-}
-
-/// The result of an unassignment.
-#[derive(Serialize)]
-pub struct UnassignmentView {
-    /// The number of the given keys that had the guardrail.
-    pub unassigned_count: u64,
-}
-
-/// The default guardrail of a workspace.
-#[derive(Serialize)]
-pub struct DefaultGuardrail {
-    /// The workspace.
-    pub workspace_id: String,
-    /// The guardrail; null is none.
-    pub default_guardrail_id: Option<String>,
 }
 
 /// A destination that passed a test.

@@ -39,8 +39,16 @@ impl Instance {
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
-        let start = StartContext { config, environment, stores: &stores, background: &background, measures: &measures };
-        let ServingParts { services, reloader } = FollowedStores::start(start).await?.journal().await?.serve().await?;
+        let start = StartContext {
+            config,
+            environment,
+            stores: &stores,
+            background: &background,
+            measures: &measures,
+            is_private: false,
+        };
+        let ServingParts { services, reloader } =
+            FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
         let mut application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
@@ -132,7 +140,8 @@ fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<
     Ok(Some(server))
 }
 
-fn http_settings(config: &Config) -> HttpSettings {
+/// Returns the settings of HTTP.
+pub(super) fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
         listen: config.server.listen,
         base_path: config.server.base_path.clone(),

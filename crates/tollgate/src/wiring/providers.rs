@@ -43,23 +43,45 @@ impl Upstreams {
     /// # Errors
     /// A secret is missing, or a provider's settings are invalid.
     pub fn build(config: &Config) -> anyhow::Result<Self> {
+        Self::build_unless(config, Err)
+    }
+
+    /// Builds the upstreams without the providers whose secret or settings cannot be used.
+    pub fn build_usable(config: &Config) -> Self {
+        let built = Self::build_unless(config, |error| {
+            tracing::debug!(error = format!("{error:#}"), "provider left out");
+            Ok(())
+        });
+        built.unwrap_or_else(|_| Self::of(config, HashMap::new(), HashMap::new()))
+    }
+
+    fn build_unless(config: &Config, unusable: impl Fn(anyhow::Error) -> anyhow::Result<()>) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         let mut identities = HashMap::new();
         for provider in &config.providers {
-            let (built, api_key) = build(provider, &mut clients)
-                .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
-            providers.insert(provider.slug.clone(), built);
-            identities.insert(provider.slug.clone(), (provider.clone(), api_key));
+            let built = build(provider, &mut clients);
+            match built.with_context(|| format!("the provider {} cannot be used", provider.slug)) {
+                Ok((built, api_key)) => {
+                    providers.insert(provider.slug.clone(), built);
+                    identities.insert(provider.slug.clone(), (provider.clone(), api_key));
+                }
+                Err(error) => unusable(error)?,
+            }
         }
         if config.sandbox.enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
         }
-        Ok(Self {
-            provider: Arc::new(ProviderRouter::new(providers)),
-            endpoints: Arc::new(endpoints::directory(config)),
-            identities,
-        })
+        Ok(Self::of(config, providers, identities))
+    }
+
+    fn of(
+        config: &Config,
+        providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>,
+        identities: HashMap<ProviderSlug, (ProviderConfig, Option<SecretString>)>,
+    ) -> Self {
+        let endpoints = Arc::new(endpoints::directory(config));
+        Self { provider: Arc::new(ProviderRouter::new(providers)), endpoints, identities }
     }
 
     /// Returns, for each endpoint of `next`, the index here of the same endpoint; `None` for one that is new, or whose

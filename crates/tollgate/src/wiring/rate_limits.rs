@@ -39,15 +39,19 @@ impl RateLimits {
     /// # Errors
     /// The server of `rate_limits.url` rejects the settings.
     pub async fn start(config: &Config, stores: &Stores, background: &Background) -> anyhow::Result<Self> {
-        let replicas = ReplicaCount::default();
-        let local: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(Arc::clone(&stores.clock), replicas.clone()));
-        let Some(shared) = &config.rate_limits else {
-            return Ok(Self { limiter: local, shared: None, replicas });
-        };
-        let shared = connect(shared, local, background).await?;
+        let local = Self::local(stores);
+        let Some(shared) = &config.rate_limits else { return Ok(local) };
+        let shared = connect(shared, local.limiter, background).await?;
         let (keeping, clock) = (shared.clone(), Arc::clone(&stores.clock));
         background.tasks.spawn(keeping.keep_connected(clock, background.cancelled.clone()));
-        Ok(Self { limiter: Arc::new(shared.clone()), shared: Some(shared), replicas })
+        Ok(Self { limiter: Arc::new(shared.clone()), shared: Some(shared), replicas: local.replicas })
+    }
+
+    /// Builds the limiter of this process alone.
+    pub fn local(stores: &Stores) -> Self {
+        let replicas = ReplicaCount::default();
+        let limiter = Arc::new(LocalRateLimiter::new(Arc::clone(&stores.clock), replicas.clone()));
+        Self { limiter, shared: None, replicas }
     }
 
     /// Counts the live processes of the database now, and every second: this one always, the others while they are

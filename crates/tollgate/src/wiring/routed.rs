@@ -8,17 +8,16 @@ use adapters_cache::LiveCatalogue;
 use adapters_system::{OsRandomness, SeededRandomness, TokioTimer};
 use anyhow::Context;
 use api_actix::{LiveServices, RoutedServices};
-use domain::budget::{LedgerReader, ReadOnlyLedger};
+use domain::budget::LedgerReader;
 use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GenerationNames, GetGeneration,
-    ListGenerations, NoBroadcast, NoMetrics, RoutingPorts, SubmitDecision, SubmitDecisionPorts, TestProvider,
-    TestProviders, UsagePorts,
+    ListGenerations, RoutingPorts, SubmitDecision, SubmitDecisionPorts, TestProvider, TestProviders, UsagePorts,
 };
-use domain::guardrail::{KnownNames, ListPermittedModels, NoGuardrails};
+use domain::guardrail::{KnownNames, ListPermittedModels};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
 use domain::operation::{LoadedConfiguration, PauseProvider};
 use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
-use domain::system::{InlineExecutor, Randomness, TimeSource};
+use domain::system::{Randomness, TimeSource};
 use tokio::sync::watch;
 
 use super::configuration_checks::warn_about;
@@ -287,38 +286,6 @@ fn load(running: &Config, environment: &Environment) -> anyhow::Result<Loaded> {
         Some(_) => None,
     };
     Ok(Loaded { upstreams: Upstreams::build(&config)?, filter, restart_keys, config })
-}
-
-/// Returns the use case over the stores.
-///
-/// # Errors
-/// The catalogue cannot be read, or a provider's settings are invalid.
-pub async fn explain_guardrail(config: &Config, stores: &Stores) -> anyhow::Result<ExplainGuardrail> {
-    // No request is sent, so secrets are not needed.
-    let mut without_secrets = config.clone();
-    without_secrets.providers.iter_mut().for_each(|provider| provider.api_key = None);
-    let Upstreams { provider, endpoints, .. } = Upstreams::build(&without_secrets)?;
-    let overlay = minimal_rows(&config.endpoints);
-    let catalogue = LiveCatalogue::load(Arc::clone(&stores.models), 0, overlay, sandbox_models(config));
-    let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
-    let parts = RoutedParts {
-        stores: stores.clone(),
-        catalogue,
-        paused: PausedProviders::default(),
-        random: randomness(config)?,
-        guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InlineExecutor) },
-        usage: UsagePorts {
-            ledger: Arc::new(ReadOnlyLedger),
-            records: Arc::clone(&stores.usage),
-            ids: Arc::clone(&stores.ids),
-            metrics: Arc::new(NoMetrics),
-            broadcaster: Arc::new(NoBroadcast),
-        },
-        limits: Arc::new(stores.reports()),
-    };
-    let health = health(config, &endpoints, PausedProviders::default());
-    let routing = Routing { endpoints, health, provider, source: ConfigurationSource::default() };
-    Ok(parts.explain(&parts.submit_decision(config, &routing)))
 }
 
 #[cfg(test)]

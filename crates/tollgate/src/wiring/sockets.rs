@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use adapters_system::effective_user_id;
 use tokio::net::{UnixListener, UnixStream};
 
+/// The user id of root.
+const ROOT: u32 = 0;
 /// The permissions of the folder: its owner only. They protect the sockets.
 const OWNER_ONLY: u32 = 0o700;
 /// The permissions of a socket.
@@ -94,12 +96,39 @@ impl SocketFolder {
             UnixStream::connect(&short.path).await
         };
         match connecting.await {
-            Ok(stream) => Ok(Some(stream)),
+            Ok(stream) => self.check_peer(&stream).map(|()| Some(stream)),
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
                 Ok(None)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the id of a running server; `None` if there is none.
+    ///
+    /// # Errors
+    /// The folder or a socket cannot be used, for example by another user.
+    pub async fn find_server(&self) -> anyhow::Result<Option<String>> {
+        let unusable = |error: io::Error| {
+            let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+            let hint = if is_denied { "; run the command as the user of the server, or use --url" } else { "" };
+            anyhow::Error::from(error).context(format!("{} cannot be used{hint}", self.0.display()))
+        };
+        for id in self.ids().map_err(unusable)? {
+            if self.connect(&id).await.map_err(unusable)?.is_some() {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks that the owner of the folder listens, or root. A socket of another user could read secrets.
+    fn check_peer(&self, stream: &UnixStream) -> io::Result<()> {
+        let (peer, owner) = (stream.peer_cred()?.uid(), fs::metadata(&self.0)?.uid());
+        if peer == owner || peer == ROOT {
+            return Ok(());
+        }
+        Err(io::Error::other("another user listens on the socket"))
     }
 
     async fn remove_dead(&self) {

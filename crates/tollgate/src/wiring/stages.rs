@@ -16,7 +16,7 @@ use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, ReadApi
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
-use domain::decision::{FilterPorts, MeterTokens, SumUsage, SumUsagePorts, UsagePorts};
+use domain::decision::{Broadcast, FilterPorts, MeterTokens, NoBroadcast, SumUsage, SumUsagePorts, UsagePorts};
 use domain::file::{
     DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
     ReadDocuments, RunningPromotions, StorageLimits,
@@ -74,11 +74,17 @@ pub struct StartContext<'a> {
     pub background: &'a Background,
     /// The metrics of the process.
     pub measures: &'a ProcessMetrics,
+    /// True for the application of one command: it has no journal, no background task, and calls no model.
+    pub is_private: bool,
 }
 
 impl StartContext<'_> {
     fn is_read_only(&self) -> bool {
         self.config.storage.read_only
+    }
+
+    fn has_journal(&self) -> bool {
+        !self.is_read_only() && !self.is_private
     }
 }
 
@@ -129,6 +135,10 @@ impl<'a> FollowedStores<'a> {
     /// A provider's settings are invalid, or the catalogue cannot be read.
     pub async fn start(start: StartContext<'a>) -> anyhow::Result<Self> {
         let StartContext { config, stores, background, measures, .. } = start;
+        if start.is_private {
+            let (upstreams, changes) = (Upstreams::build_usable(config), Changes::load(start).await?);
+            return Ok(Self { start, upstreams, changes, rates: RateLimits::local(stores) });
+        }
         let upstreams = Upstreams::build(config)?;
         let changes = Changes::load(start).await?;
         warn_about(config, &changes.catalogue, &upstreams.endpoints);
@@ -148,7 +158,7 @@ impl<'a> FollowedStores<'a> {
         let StartContext { config, stores, background, measures, .. } = self.start;
         let reports = Arc::new(stores.reports());
         let random = routed::randomness(config)?;
-        if self.start.is_read_only() {
+        if !self.start.has_journal() {
             let running = Arc::new(RunningPromotions::new(|| None));
             return Ok(JournaledProcess { followed: self, writers: None, reports, running, random });
         }
@@ -203,7 +213,7 @@ impl JournaledProcess<'_> {
     pub async fn serve(self) -> anyhow::Result<ServingParts> {
         let Self { followed: FollowedStores { start, upstreams, changes, rates }, writers, reports, running, random } =
             self;
-        let StartContext { config, environment, stores, background, measures } = start;
+        let StartContext { config, environment, stores, background, measures, .. } = start;
         let clock = || Arc::clone(&stores.clock);
         let (ledger, denied_changes, rejections) = match writers {
             Some(Writers { ledger, denied_changes, rejections }) => {
@@ -212,7 +222,11 @@ impl JournaledProcess<'_> {
             None => (None, None, None),
         };
         let probes = probes(start, &changes.watcher, &rates, ledger.as_ref());
-        let broadcaster = broadcast::start(config, stores, changes.watcher, Arc::clone(&random), background).await?;
+        let broadcaster: Arc<dyn Broadcast> = if start.is_private {
+            Arc::new(NoBroadcast)
+        } else {
+            broadcast::start(config, stores, changes.watcher, Arc::clone(&random), background).await?
+        };
         let workers = workers(measures)?;
         let (charging, limits): (Arc<dyn Ledger>, Arc<dyn LedgerReader>) = match &ledger {
             Some(ledger) => (ledger.clone(), ledger.clone()),
@@ -250,7 +264,9 @@ impl JournaledProcess<'_> {
         };
         let live = Arc::clone(&changes.catalogue);
         let reloader = Reloader::new((config, environment), upstreams, live, parts, measures.clone());
-        background.watch_endpoints(reloader.routing(), &stores.clock);
+        if !start.is_private {
+            background.watch_endpoints(reloader.routing(), &stores.clock);
+        }
         measures.watch_throttling(&reloader.routing(), &clock());
         let quota = reloader.services().reader(|services| services.submit_decision.record_quota_status());
         measures.watch_records(config.limits.workspace_record_bytes_per_day, quota);

@@ -49,15 +49,6 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 
-/// Reads the body of a Decisions request in any format that a Decisions path accepts.
-///
-/// # Errors
-/// The message of a 400 response.
-pub fn read_decision_request(body: &str, bounds: DraftBounds) -> Result<DecisionRequest, String> {
-    let raw: &RawValue = serde_json::from_str(body).map_err(|error| error.to_string())?;
-    request(JsonText::from(raw), bounds, |_| Ok(())).map_err(|error| error.text().to_owned())
-}
-
 /// Reads the request in any format that a Decisions path accepts.
 fn request(
     body: JsonText<'_>,

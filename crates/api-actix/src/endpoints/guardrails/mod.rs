@@ -19,9 +19,6 @@ use crate::http::error::ApiError;
 use crate::http::operation;
 use crate::http::parameters;
 
-pub use explain::{ExplanationView, read_decision_request};
-pub use record::{GuardrailVersionView, GuardrailView};
-
 /// Parses the guardrail, or the change to one, from the body.
 fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
     let record = read_object(body.text()?)?;

@@ -2,13 +2,19 @@
 
 use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
+use serde_json::json;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
 use super::{
     default_for, default_workspace, fields, member, name, path_name, record, respond, respond_secret, with_usage,
 };
 use crate::endpoints::prelude::*;
+use crate::http::operation;
 use crate::http::operation::{idempotency_key, if_match};
+
+/// The query parameter of a creation that rejects a taken name.
+const UNIQUE_NAME: &str = "unique_name";
 
 /// `POST …/keys`: creates a key.
 pub(crate) const CREATE: Route = Route::management(
@@ -26,10 +32,18 @@ fn describe_create() -> Operation {
     Operation::management("createKey", "Create a key", description)
         .body(BodySchema::of::<CreateKeyRequest>(), None)
         .parameter(idempotency_key())
+        .parameter(operation::query(
+            UNIQUE_NAME,
+            "True rejects a name that another key of the workspace, or another management key, has.",
+            ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(false))),
+        ))
         .created(BodySchema::of::<SecretView<'_>>(), "The key and its secret", &[400, 404, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &[UNIQUE_NAME])?;
+    let is_unique = parameters::switch(query, UNIQUE_NAME)?.unwrap_or(false);
     let body = call.read_json(payload).await?;
     let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;
     let new = match workspace {
@@ -42,7 +56,14 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
         }
     };
     let default = if new.scope.management().is_some() { default_workspace(call, by).await? } else { None };
-    let create = async |change: &Change<'_, _>| call.gateway.services.create_key.execute(change, new.clone()).await;
+    let create = async |change: &Change<'_, _>| {
+        let create = &call.gateway.services.create_key;
+        if is_unique {
+            create.execute_unique(change, new.clone()).await
+        } else {
+            create.execute(change, new.clone()).await
+        }
+    };
     let render = |(key, secret): &CreatedKey| {
         respond_secret(StatusCode::CREATED, &KeyRecord::unused(key.clone()), default.as_deref(), secret)
     };

@@ -32,7 +32,7 @@ const NAMES: [&str; 14] = [
     "include_byok_in_limit",
 ];
 /// The members of the record that only the service sets. A change ignores them, so that a record can be sent back.
-const READ_ONLY: [&str; 17] = [
+const READ_ONLY: [&str; 18] = [
     "id",
     "hash",
     "label",
@@ -50,6 +50,7 @@ const READ_ONLY: [&str; 17] = [
     "updated_at",
     "last_used_at",
     "previous_secret_expires_at",
+    "budgets",
 ];
 
 /// A key to create.

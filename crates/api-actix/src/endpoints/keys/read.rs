@@ -1,13 +1,14 @@
 //! Reads keys.
 
-use domain::api_key::{KeyFilter, KeyListFilter};
+use domain::api_key::{ApiKey, KeyFilter, KeyListFilter, OwnLimit};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::record::KeyView;
-use super::{default_for, default_workspace, name, path_name, record, respond};
+use super::record::{KeyView, LimitedKeyView};
+use super::{default_for, default_workspace, name, path_name};
 use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
 use crate::http::operation;
 
 /// `GET …/keys`: lists keys.
@@ -98,14 +99,29 @@ pub(crate) const GET: Route = Route::management(
 
 fn describe_get() -> Operation {
     Operation::management("getKey", "Get a key", "Management keys need an unrestricted key.")
-        .answer(record::response(), "The key", &[404, 409])
+        .answer(
+            BodySchema::data::<LimitedKeyView<'_>>("ApiKeyWithBudgetsResponse", "One key with its limits."),
+            "The key, and every limit that applies to it",
+            &[404, 409],
+        )
         .parameter(path_name())
 }
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.read_keys.get(by, &name(call)?).await?;
     let default = default_for(call, by, &found.key).await?;
-    Ok(respond(StatusCode::OK, &found, default.as_deref()).respond())
+    let limits = limits(call, &found.key).await?;
+    let view = LimitedKeyView::new(KeyView::new(&found, default.as_deref()), &limits);
+    Ok(RecordResponse::data(StatusCode::OK, view).version(found.key.version()).respond())
+}
+
+/// Returns the limits of an inference key; a management key has none.
+async fn limits(call: &Call<'_>, key: &ApiKey) -> Result<Vec<OwnLimit>, ApiError> {
+    let Some(workspace_id) = key.scope.workspace_id() else { return Ok(Vec::new()) };
+    let workspace = call.routed().guardrails.workspaces.find(workspace_id).await.map_err(ApiError::store)?;
+    let default = workspace.and_then(|workspace| workspace.default_guardrail_id);
+    let limits = call.gateway.services.get_own_key.limits_of((workspace_id, key.id), default, key.guardrail_id).await;
+    limits.map_err(ApiError::store)
 }
 
 #[cfg(test)]

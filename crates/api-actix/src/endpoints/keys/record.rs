@@ -1,7 +1,7 @@
 //! A key as JSON: its view, and the schemas of requests, which `fields.rs` reads.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use domain::api_key::{ApiKey, KeyRecord, UserLabel};
+use domain::api_key::{ApiKey, KeyRecord, OwnLimit, UserLabel};
 use domain::authority::ManagementScope;
 use domain::secret::ApiKeySecret;
 use serde::Serialize;
@@ -122,6 +122,78 @@ pub(crate) struct SecretView<'a> {
     /// The secret. It is shown once.
     #[schema(pattern = "^sk-tg-v1-[0-9a-f]{64}$")]
     key: &'a str,
+}
+
+/// A key with every limit that applies to it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeyWithBudgets)]
+pub(super) struct LimitedKeyView<'a> {
+    #[serde(flatten)]
+    key: KeyView<'a>,
+    /// Every limit that applies, in the order of checking; none of a management key.
+    budgets: Vec<BudgetView>,
+}
+
+impl<'a> LimitedKeyView<'a> {
+    /// Builds the view.
+    pub(super) fn new(key: KeyView<'a>, limits: &[OwnLimit]) -> Self {
+        Self { key, budgets: limits.iter().map(BudgetView::new).collect() }
+    }
+}
+
+/// A limit that applies to a key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OwnKeyBudget)]
+pub(crate) struct BudgetView {
+    /// `workspace`: credit or a budget of the workspace; `workspace_default_key`: the workspace's default guardrail;
+    /// `api_key`: the key's guardrail; `key_limit`: the key's own limit.
+    #[schema(value_type = String)]
+    scope: &'static str,
+    /// True for the workspace's prepaid credit.
+    is_credit: bool,
+    #[schema(value_type = f64)]
+    limit_usd: Box<RawValue>,
+    /// The amount spent in the period.
+    #[schema(value_type = f64)]
+    spend_usd: Box<RawValue>,
+    /// The amount held for requests in flight.
+    #[schema(value_type = f64)]
+    reserved_usd: Box<RawValue>,
+    /// The limit less the spend. Zero or less rejects the next request.
+    #[schema(value_type = f64)]
+    remaining_usd: Box<RawValue>,
+    /// The period of the limit; null means never reset.
+    #[schema(required, value_type = Option<ResetInterval>)]
+    reset_interval: Option<&'static str>,
+    #[schema(required, format = DateTime)]
+    resets_at: Option<String>,
+    #[schema(required, format = "uuid")]
+    guardrail_id: Option<String>,
+    /// Always null.
+    #[schema(required)]
+    budget_id: Option<&'static str>,
+    /// Always false.
+    include_byok: bool,
+}
+
+impl BudgetView {
+    /// Builds the view of a limit.
+    pub(crate) fn new(limit: &OwnLimit) -> Self {
+        let OwnLimit { scope, status } = limit;
+        Self {
+            scope: scope.as_str(),
+            is_credit: status.is_credit,
+            limit_usd: usd(status.limit),
+            spend_usd: usd(status.spent),
+            reserved_usd: usd(status.reserved),
+            remaining_usd: usd(status.unspent()),
+            reset_interval: status.reset.map(domain::budget::ResetInterval::as_str),
+            resets_at: status.resets_at.map(time),
+            guardrail_id: status.guardrail_id.map(|id| id.to_string()),
+            budget_id: None,
+            include_byok: false,
+        }
+    }
 }
 
 /// Returns the schema of one key.
