@@ -22,14 +22,14 @@ use domain::budget::{
     RemainingAllowances, ReturnRequest,
 };
 use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
-use domain::error::StoreError;
+use domain::error::{ErrorKind, StoreError};
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
 use domain::ids::ProcessId;
 use domain::model::{CatalogueChange, ModelRepository};
 use domain::money::Usd;
 use domain::system::HealthProbe;
-use domain::testing::{delete_key, join_all};
+use domain::testing::{add_credit, delete_key, join_all};
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 
@@ -85,7 +85,8 @@ async fn assert_writes_unavailable(database: &Database) {
     let models = SeaOrmModelRepository::new(database.clone());
     let records = Records::over(database.clone());
     unavailable("workspace", &workspaces.insert(&workspace(2), false, &common::audit()).await);
-    unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
+    let credit = add_credit(&workspaces, workspace_id(1), Usd::from_pico(1), &common::audit()).await;
+    assert_eq!(credit.unwrap_err().kind(), ErrorKind::Unavailable, "credit");
     unavailable("update", &workspaces.update(&workspace(1), &workspace(1), &common::audit()).await);
     unavailable(
         "key",

@@ -6,7 +6,7 @@ use crate::endpoints::{
     assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
     get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
     list_permitted_models, list_providers, list_zero_retention_endpoints, promote_container_file, retrieve_model,
-    status, submit_decision, test_provider, usage,
+    status, submit_decision, test_provider, usage, workspaces,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -45,6 +45,18 @@ pub(crate) const ROUTES: &[Route] = &[
     keys::change::UPDATE,
     keys::change::DELETE,
     keys::rotate::ROUTE,
+    workspaces::read::LIST,
+    workspaces::change::CREATE,
+    workspaces::read::GET,
+    workspaces::change::UPDATE,
+    workspaces::delete::ROUTE,
+    workspaces::budgets::LIST,
+    workspaces::budgets::GET,
+    workspaces::budgets::SET,
+    workspaces::budgets::DELETE,
+    workspaces::credits::GET,
+    workspaces::credits::ADD,
+    workspaces::credits::CLEAR,
     container_files::read::LIST,
     container_files::read::GET,
     container_files::delete::ROUTE,

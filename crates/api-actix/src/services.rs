@@ -14,10 +14,11 @@ use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, L
 use domain::observability::{ManageDestinations, RetryDeadLetters};
 use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
 use domain::repetition::IdempotentRequests;
+use domain::retention::DeleteWorkspace;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
-use domain::workspace::ChooseFilesWorkspace;
+use domain::workspace::{ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces};
 
 use crate::http::access_log::AccessLog;
 use crate::http::recorder::Recorder;
@@ -50,6 +51,8 @@ pub struct Services {
     pub create_key: CreateApiKey,
     /// Updates and deletes keys.
     pub manage_keys: ManageApiKeys,
+    /// The use cases of workspaces, except their deletion.
+    pub workspaces: WorkspaceServices,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
@@ -88,6 +91,16 @@ pub struct Services {
     pub workers: Arc<dyn Workers>,
 }
 
+/// The use cases of workspaces.
+pub struct WorkspaceServices {
+    /// Reads workspaces, budgets and credit.
+    pub read: ReadWorkspaces,
+    /// Creates workspaces.
+    pub create: CreateWorkspace,
+    /// Changes workspaces, budgets and credit.
+    pub manage: ManageWorkspaces,
+}
+
 /// The use cases that depend on the configured providers and endpoints.
 pub struct RoutedServices {
     /// Operation 2.
@@ -114,6 +127,8 @@ pub struct RoutedServices {
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.
     pub guardrails: ManageGuardrails,
+    /// Deletes workspaces, with their guardrails.
+    pub delete_workspace: DeleteWorkspace,
     /// Explains what a guardrail does with a request.
     pub explain_guardrail: ExplainGuardrail,
     /// Reads the records of Decisions requests.

@@ -1,6 +1,7 @@
 //! Test support: an in-memory fake of every port, and a contract suite per port for the fakes and the real adapters.
 
 mod catalogue;
+mod credits;
 mod decision_ports;
 mod event_count;
 mod faulty_budget_store;
@@ -46,6 +47,7 @@ mod system;
 pub mod contract;
 
 pub use catalogue::*;
+pub use credits::*;
 pub use decision_ports::*;
 pub use event_count::*;
 pub use faulty_budget_store::*;

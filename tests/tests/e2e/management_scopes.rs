@@ -16,8 +16,9 @@ type Statuses = [u16; 6];
 
 const READ: Statuses = [403, 200, 200, 404, 200, 200];
 const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
-/// The callers before the last one are restricted to workspaces.
-const OF_ALL: Statuses = [403, 403, 403, 403, 403, 200];
+/// A list that a key of another workspace reads without the resources of this one.
+const LIST: Statuses = [403, 200, 200, 200, 200, 200];
+const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
 /// The last caller finds nothing, because the one before it deleted it.
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
@@ -71,11 +72,24 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/keys/{key}", "", READ),
     ("PATCH", "/keys/{key}", r#"{"name":"n"}"#, [403, 403, 200, 404, 200, 200]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
-    ("GET", "/audit", "", OF_ALL),
-    ("GET", "/status", "", OF_ALL),
-    ("POST", "/providers/sandbox/test", "", OF_ALL),
-    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, OF_ALL),
+    ("GET", "/audit", "", UNRESTRICTED),
+    ("GET", "/status", "", UNRESTRICTED),
+    ("POST", "/providers/sandbox/test", "", UNRESTRICTED),
+    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, UNRESTRICTED),
     ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),
+    ("GET", "/workspaces", "", LIST),
+    ("POST", "/workspaces", r#"{"name":"n"}"#, [403, 403, 403, 403, 403, 201]),
+    ("GET", "/workspaces/{workspace}", "", READ),
+    ("PATCH", "/workspaces/{workspace}", r#"{"description":"d"}"#, UNRESTRICTED),
+    ("PUT", "/workspaces/{workspace}/budgets/daily", r#"{"limit_usd":1000}"#, UNRESTRICTED),
+    ("GET", "/workspaces/{workspace}/budgets", "", READ),
+    ("GET", "/workspaces/{workspace}/budgets/daily", "", READ),
+    ("DELETE", "/workspaces/{workspace}/budgets/daily", "", UNRESTRICTED),
+    ("POST", "/workspaces/{workspace}/credits", r#"{"add_usd":1000}"#, UNRESTRICTED),
+    ("GET", "/credits?workspace_id={workspace}", "", READ),
+    ("DELETE", "/workspaces/{workspace}/credits", "", UNRESTRICTED),
+    // The workspace has contents.
+    ("DELETE", "/workspaces/{workspace}", "", [403, 403, 403, 403, 403, 400]),
     // The last callers find nothing, because the first of them deleted it.
     ("DELETE", "/keys/{key}", "", [403, 403, 200, 404, 404, 404]),
 ];
@@ -182,6 +196,7 @@ async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()
                 let metadata = &reply.envelope(403)?["error"]["metadata"];
                 let needs = match path.split('?').next() {
                     Some("/keys") if body.contains("management") => "unrestricted",
+                    Some(path) if path.starts_with("/workspaces") => "unrestricted",
                     Some(path) if path.starts_with("/keys") => "keys",
                     Some("/audit" | "/status") => "read_all",
                     Some("/catalogue/imports") => "unrestricted",

@@ -26,6 +26,7 @@ pub(crate) mod status;
 pub(crate) mod submit_decision;
 pub(crate) mod test_provider;
 pub(crate) mod usage;
+pub(crate) mod workspaces;
 
 /// The names that most endpoints need.
 mod prelude {

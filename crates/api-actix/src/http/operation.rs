@@ -249,6 +249,7 @@ pub(crate) mod tags {
     pub(crate) const KEYS: &str = "API keys";
     pub(crate) const MODELS: &str = "Models and providers";
     pub(crate) const USAGE: &str = "Usage";
+    pub(crate) const WORKSPACES: &str = "Workspaces";
     pub(crate) const DESTINATIONS: &str = "Trace destinations";
     pub(crate) const OPERATION: &str = "Operation";
     pub(crate) const SERVICE: &str = "Service";
@@ -265,6 +266,7 @@ pub(crate) mod tags {
                 KEYS,
                 "Read the caller's own key, and replace the secret of a key. Other changes of keys: `tollgate key`.",
             ),
+            (WORKSPACES, "Manage workspaces, their budgets and their credit. They need a management key."),
             (DESTINATIONS, "Manage the destinations of traces. They need a management key."),
             (OPERATION, "Operate the gateway: catalogue and audit log. They need a management key of all workspaces."),
             (SERVICE, "Health and documentation, without a key."),

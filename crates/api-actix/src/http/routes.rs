@@ -414,6 +414,7 @@ mod tests {
             "/guardrails/{id}/versions",
             "/guardrails/{id}/versions/{version}",
             "/guardrails/{id}/versions/{version}/restore",
+            "/credits",
             "/keys",
             "/keys/{hash}",
             "/keys/{hash}/rotate",
@@ -426,6 +427,11 @@ mod tests {
             "/status",
             "/providers/{slug}",
             "/providers/{slug}/test",
+            "/workspaces",
+            "/workspaces/{id}",
+            "/workspaces/{id}/budgets",
+            "/workspaces/{id}/budgets/{interval}",
+            "/workspaces/{id}/credits",
         ];
         for route in ROUTES {
             let is_listed = route.under_base && listed.contains(&route.pattern);

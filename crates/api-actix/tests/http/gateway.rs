@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_actix::{
     AdmissionSettings, Application, HttpSettings, LiveServices, NoRecorder, RoutedServices, Services, WireNames,
+    WorkspaceServices,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -39,6 +40,7 @@ use domain::observability::{ManageDestinations, MessageSender, MockMessageSender
 use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
+use domain::retention::DeleteWorkspace;
 use domain::routing::{
     AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, PausedProviders, Wire,
 };
@@ -48,7 +50,10 @@ use domain::testing::{
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
 use domain::usage::{RejectionRecorder, UnknownUsage, UsageRepository};
-use domain::workspace::{ChooseFilesWorkspace, Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
+use domain::workspace::{
+    ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, Workspace, WorkspaceName,
+    WorkspaceRepository, WorkspaceSlug,
+};
 use http_server::{ConnectionSettings, Stopper};
 use tokio_util::task::TaskTracker;
 
@@ -251,6 +256,13 @@ impl Setup {
                 Arc::clone(&self.health),
                 Arc::new(clock.clone()),
             )),
+            delete_workspace: DeleteWorkspace {
+                workspaces: self.store.workspaces(),
+                keys: ManageApiKeys::new(keys.clone(), Arc::new(clock.clone())),
+                documents: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
+                destinations: destinations.clone(),
+                guardrails: guardrails.clone(),
+            },
             pause_provider: PauseProvider::new(
                 Arc::clone(&list_providers),
                 self.store.provider_pauses(),
@@ -325,6 +337,11 @@ impl Setup {
                 Arc::new(ManualTimer::new(clock.clone())),
             ),
             audit_entries: ListAuditEntries::new(self.store.audit_log()),
+            workspaces: WorkspaceServices {
+                read: ReadWorkspaces::new(self.store.workspaces(), self.store.limits()),
+                create: CreateWorkspace::new(self.store.workspaces(), Arc::new(clock.clone()), Arc::new(ids.clone())),
+                manage: ManageWorkspaces::new(self.store.workspaces(), Arc::new(clock.clone())),
+            },
             repetitions: self.store.repetitions(),
             probes: self.probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),

@@ -34,3 +34,4 @@ mod rates;
 mod rejections;
 mod request_formats;
 mod rotate_key;
+mod workspaces;

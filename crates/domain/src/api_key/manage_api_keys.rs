@@ -135,7 +135,7 @@ impl ApiKeyChange {
 
 /// Updates and deletes keys.
 pub struct ManageApiKeys {
-    keys: Arc<dyn ApiKeyRepository>,
+    pub(crate) keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
 }
 

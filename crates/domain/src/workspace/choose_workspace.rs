@@ -47,6 +47,7 @@ mod tests {
     use super::*;
     use crate::audit::Actor;
     use crate::authority::{ManagementAccess, ManagementScope};
+    use crate::change::Change;
     use crate::testing::{FixedClock, MemoryStore, SequentialIds};
     use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -61,8 +62,8 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(Arc::clone(&workspaces), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let a = create.execute(&Authority::system(), &WorkspaceChange::named("a")).await.unwrap().id;
-        let b = create.execute(&Authority::system(), &WorkspaceChange::named("b")).await.unwrap().id;
+        let a = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("a")).await.unwrap().id;
+        let b = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("b")).await.unwrap().id;
         let choose = async |by: Authority, named| match choose_workspace(&*workspaces, &by, named).await {
             Ok(workspace) => Ok(workspace.id),
             Err(error) => Err(error.to_string()),

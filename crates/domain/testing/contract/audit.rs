@@ -20,7 +20,8 @@ use crate::json::Json;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
 use crate::system::Clock;
-use crate::workspace::{Workspace, WorkspaceInsertion, WorkspaceUpdate};
+use crate::testing::{add_credit, clear_credit};
+use crate::workspace::{Workspace, WorkspaceError, WorkspaceInsertion, WorkspaceUpdate};
 
 suite! {
     /// Every case of the port's contract, and of the entry of every change.
@@ -83,7 +84,11 @@ async fn concurrent_appends_form_one_chain(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     join_all((0..100).map(|number| async move {
         match number % 3 {
-            0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
+            0 => {
+                let draft = draft(number);
+                let added = add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(1), &draft).await;
+                assert!(added.unwrap().is_some());
+            }
             1 => {
                 assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap().is_inserted());
             }
@@ -184,18 +189,18 @@ async fn workspace_changes_append_one_entry_each(stores: &Stores) {
     let (first, second) = (workspace(1), Workspace { suspended: true, ..workspace(1) });
     assert_entries!(stores, 1, Ok(WorkspaceUpdate::Updated), workspaces.update(&first, &second, &draft));
     assert_entries!(stores, 0, Ok(WorkspaceUpdate::Differs), workspaces.update(&first, &second, &draft));
-    assert_entries!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
-    assert_entries!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
-    assert_entries!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    assert_entries!(stores, 0, Ok(true), clear_credit(&**workspaces, one, &draft));
+    assert_entries!(stores, 1, Ok(Some(_)), add_credit(&**workspaces, one, Usd::from_pico(3), &draft));
+    assert_entries!(stores, 0, Ok(Some(_)), add_credit(&**workspaces, one, Usd::ZERO, &draft));
     assert_entries!(
         stores,
         0,
-        Err(StoreError::Corrupt(_)),
-        workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft)
+        Err(WorkspaceError::CreditOutOfRange),
+        add_credit(&**workspaces, one, Usd::from_pico(i64::MAX), &draft)
     );
-    assert_entries!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
-    assert_entries!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    assert_entries!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
+    assert_entries!(stores, 1, Ok(true), clear_credit(&**workspaces, one, &draft));
+    assert_entries!(stores, 1, Ok(Some(Usd::ZERO)), add_credit(&**workspaces, one, Usd::ZERO, &draft));
+    assert_entries!(stores, 0, Ok(None), add_credit(&**workspaces, workspace_id(7), Usd::ZERO, &draft));
 }
 
 async fn guardrail_changes_append_one_entry_each(stores: &Stores) {

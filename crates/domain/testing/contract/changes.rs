@@ -16,6 +16,7 @@ use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS}
 use crate::guardrail::Guardrail;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
+use crate::testing::{add_credit, clear_credit};
 use crate::workspace::WorkspaceUpdate;
 
 suite! {
@@ -292,8 +293,8 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
                 let daily = Some(Usd::from_pico(7));
                 limit_workspace(stores, 1, WorkspaceBudgets { daily, ..WorkspaceBudgets::default() }).await;
             }
-            3 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
-            4 => assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap()),
+            3 => drop(add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
+            4 => assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap()),
             _ => assert!(stores.guardrails.delete(guardrail_id(2), 3, &audit()).await.unwrap()),
         }
         assert!(feed().await > before, "step {step}");

@@ -13,6 +13,7 @@ use crate::audit::Actor;
 use crate::authority::ManagementScope;
 use crate::budget::{SpendLimit, WorkspaceBudgets};
 use crate::money::Usd;
+use crate::testing::{add_credit, clear_credit};
 use crate::workspace::Workspace;
 
 suite! {
@@ -171,10 +172,10 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
     add_unlimited(stores, 1).await;
     assert!(!is_limited(stores, 1).await);
     // A credit of zero is a limit too.
-    stores.workspaces.add_credit(workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(is_limited(stores, 1).await);
-    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap());
     stores.wait_for_grants().await;
     assert!(!is_limited(stores, 1).await);
 }

@@ -6,13 +6,11 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath, OpenBlob, VerifiedSource};
 use domain::error::StoreError;
-use domain::file::DeleteDocument;
 use domain::ids::DocumentId;
 use serde::Serialize;
 use tokio::io::AsyncReadExt;
@@ -218,7 +216,7 @@ async fn remove_document(context: &Context, id: &str, workspace: Option<&str>) -
     let id: DocumentId = id.parse()?;
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let delete = DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _);
+    let delete = stores.delete_document();
     let deleted = delete.execute(workspace, &id, &context.actor()).await?.with_context(|| not_found(&id))?;
     let view = DocumentView::from(&deleted);
     context.output.show(&view, || format!("Deleted {} ({} bytes).", view.id, view.size_bytes))

@@ -15,13 +15,14 @@ use domain::decision::{
 };
 use domain::guardrail::{KnownNames, ListPermittedModels};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
+use domain::observability::ManageDestinations;
 use domain::operation::{LoadedConfiguration, PauseProvider};
 use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
 use domain::system::{Randomness, TimeSource};
 use tokio::sync::watch;
 
 use super::configuration_checks::warn_about;
-use super::{ProcessMetrics, Stores, Upstreams, configuration_checks, minimal_rows, sandbox_models};
+use super::{ProcessMetrics, Stores, Upstreams, broadcast, configuration_checks, minimal_rows, sandbox_models};
 use crate::config::{Config, ConfigurationSource, Environment};
 use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{HEARTBEAT, LevelFilter};
@@ -43,6 +44,8 @@ pub struct RoutedParts {
     pub usage: UsagePorts,
     /// Reads the status of limits, and stores pending charges of this process.
     pub limits: Arc<dyn LedgerReader>,
+    /// Manage destinations.
+    pub destinations: ManageDestinations,
 }
 
 impl RoutedParts {
@@ -60,6 +63,7 @@ impl RoutedParts {
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
         let list_providers = Arc::new(ListProviders::new(directory(), health(), clock()));
+        let guardrails = self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory()));
         RoutedServices {
             configuration: LoadedConfiguration {
                 loaded_at: routing.source.loaded_at,
@@ -67,7 +71,8 @@ impl RoutedParts {
             },
             import_catalogue: self.stores.import_catalogue(config),
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
-            guardrails: self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory())),
+            delete_workspace: self.stores.delete_workspace(self.destinations.clone(), guardrails.clone()),
+            guardrails,
             explain_guardrail: self.explain(&submit_decision),
             submit_decision: Arc::new(submit_decision),
             count_models: Arc::new(CountModels::new(catalogue(), directory())),

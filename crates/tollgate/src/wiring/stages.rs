@@ -11,15 +11,15 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalog
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
-use api_actix::Services;
+use api_actix::{Services, WorkspaceServices};
 use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
 use domain::decision::{Broadcast, FilterPorts, MeterTokens, NoBroadcast, SumUsage, SumUsagePorts, UsagePorts};
 use domain::file::{
-    DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
-    ReadDocuments, RunningPromotions, StorageLimits,
+    DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments,
+    RunningPromotions, StorageLimits,
 };
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
@@ -29,7 +29,7 @@ use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
 use domain::usage::RejectionRecorder;
-use domain::workspace::ChooseFilesWorkspace;
+use domain::workspace::{ChooseFilesWorkspace, ReadWorkspaces};
 
 use super::configuration_checks::warn_about;
 use super::probes::{DatabaseProbe, JournalProbe};
@@ -246,6 +246,7 @@ impl JournaledProcess<'_> {
             ledger: Arc::clone(&limits),
             clock: clock(),
         });
+        let destinations = broadcast::manage_destinations(config, stores)?;
         let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
         let parts = RoutedParts {
             stores: stores.clone(),
@@ -260,7 +261,8 @@ impl JournaledProcess<'_> {
                 metrics: measures.metrics(),
                 broadcaster,
             },
-            limits,
+            limits: Arc::clone(&limits),
+            destinations: destinations.clone(),
         };
         let live = Arc::clone(&changes.catalogue);
         let reloader = Reloader::new((config, environment), upstreams, live, parts, measures.clone());
@@ -292,9 +294,14 @@ impl JournaledProcess<'_> {
             choose_files_workspace: ChooseFilesWorkspace::new(Arc::clone(&stores.workspaces)),
             container_files: ManageContainerFiles::new(Arc::clone(&stores.blobs) as _),
             read_documents: ReadDocuments::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
-            delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
+            delete_document: stores.delete_document(),
             routed: reloader.services(),
-            destinations: broadcast::manage_destinations(config, stores)?,
+            destinations,
+            workspaces: WorkspaceServices {
+                read: ReadWorkspaces::new(Arc::clone(&stores.workspaces), limits),
+                create: stores.create_workspace(),
+                manage: stores.manage_workspaces(),
+            },
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
             retry_dead_letters: RetryDeadLetters::new(

@@ -23,11 +23,13 @@ use domain::change_feed::ChangeFeed;
 use domain::container::BlobStore;
 use domain::decision::FindRecord;
 use domain::error::StoreError;
-use domain::file::DocumentRepository;
+use domain::file::{DeleteDocument, DocumentRepository};
 use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
 use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
+use domain::observability::ManageDestinations;
 use domain::repetition::IdempotentRequests;
+use domain::retention::DeleteWorkspace;
 use domain::routing::ProviderPauses;
 use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{RejectionStore, UsageRepository};
@@ -244,6 +246,17 @@ impl Stores {
     /// Returns the use cases that change keys.
     pub fn manage_keys(&self) -> ManageApiKeys {
         ManageApiKeys::new(Arc::clone(&self.keys), Arc::clone(&self.clock))
+    }
+
+    /// Returns the use case that deletes documents.
+    pub fn delete_document(&self) -> DeleteDocument {
+        DeleteDocument::new(Arc::clone(&self.documents), Arc::clone(&self.blobs) as _)
+    }
+
+    /// Returns the use case that deletes workspaces with their destinations and guardrails.
+    pub fn delete_workspace(&self, destinations: ManageDestinations, guardrails: ManageGuardrails) -> DeleteWorkspace {
+        let (workspaces, keys, documents) = (Arc::clone(&self.workspaces), self.manage_keys(), self.delete_document());
+        DeleteWorkspace { workspaces, keys, documents, destinations, guardrails }
     }
 
     /// Returns the use cases that change workspaces.
