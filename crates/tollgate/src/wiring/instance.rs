@@ -47,8 +47,7 @@ impl Instance {
             measures: &measures,
             is_private: false,
         };
-        let ServingParts { services, reloader } =
-            FollowedStores::start(start).await?.journal().await?.serve().await?;
+        let ServingParts { services, reloader } = FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
         let mut application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
