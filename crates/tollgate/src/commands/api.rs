@@ -51,11 +51,11 @@ pub struct Api<'a> {
 /// The way to the application.
 enum Door {
     /// The server of `--url`.
-    Url { client: HttpClient, origin: String, key: HeaderValue },
+    Url { client: Box<HttpClient>, origin: String, key: HeaderValue },
     /// A running server of the data folder.
     Socket { folder: SocketFolder, id: String },
     /// An application in this process.
-    Private(PrivateApplication),
+    Private(Box<PrivateApplication>),
 }
 
 /// Runs a command with a client.
@@ -89,7 +89,7 @@ impl<'a> Api<'a> {
         context.require_database()?;
         let (config, environment) = (&context.config, &context.environment);
         let door = match PrivateApplication::start(config, environment, &context.authority()).await? {
-            Ok(application) => Door::Private(application),
+            Ok(application) => Door::Private(Box::new(application)),
             // It started meanwhile.
             Err(id) => Door::Socket { folder, id },
         };
@@ -122,7 +122,7 @@ impl<'a> Api<'a> {
         };
         Ok(Self {
             context,
-            door: Door::Url { client: client?, origin: format!("{scheme}://{authority}"), key },
+            door: Door::Url { client: Box::new(client?), origin: format!("{scheme}://{authority}"), key },
             base_path,
         })
     }
@@ -161,7 +161,7 @@ impl<'a> Api<'a> {
             let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
             let page = self.get(&with_query(path, &[query, &range].concat())).await?;
             let data = pointer(&page, "/data").and_then(|data| data.elements()).unwrap_or_default();
-            let total = pointer(&page, "/total_count").and_then(|total| total.text().parse().ok());
+            let total = pointer(&page, "/total_count").and_then(|total| total.text().parse::<usize>().ok());
             let is_last = data.is_empty() || total.is_none_or(|total| elements.len() + data.len() >= total);
             elements.extend(data);
             if is_last {
@@ -356,7 +356,7 @@ pub fn number(number: &impl ToString) -> Json {
 }
 
 /// Returns the word of an option's value.
-pub fn word(value: impl ValueEnum) -> Json {
+pub fn word(value: &impl ValueEnum) -> Json {
     Json::string(value.to_possible_value().as_ref().map(PossibleValue::get_name).unwrap_or_default())
 }
 

@@ -100,7 +100,7 @@ async fn management(
         (false, false) => Some(Json::array(ids.iter().map(Json::text))),
         (true, false) => None,
     };
-    Ok(object(&[("access", access.map(word)), ("workspaces", workspaces)]))
+    Ok(object(&[("access", access.as_ref().map(word)), ("workspaces", workspaces)]))
 }
 
 async fn update(api: &Api<'_>, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
@@ -185,7 +185,7 @@ fn usd(amount: &str) -> anyhow::Result<Json> {
 }
 
 fn reset(reset: LimitReset) -> Json {
-    if matches!(reset, LimitReset::Never) { null() } else { word(reset) }
+    if matches!(reset, LimitReset::Never) { null() } else { word(&reset) }
 }
 
 fn expiry(text: &str) -> anyhow::Result<Json> {
@@ -219,6 +219,6 @@ mod tests {
         assert_eq!(edit(false, Some(number(&7))).unwrap().text(), "7");
         assert_eq!(reset(LimitReset::Never).text(), "null");
         assert_eq!(reset(LimitReset::Weekly).text(), "\"weekly\"");
-        assert_eq!(word(KeyAccess::Keys).text(), "\"keys\"");
+        assert_eq!(word(&KeyAccess::Keys).text(), "\"keys\"");
     }
 }
