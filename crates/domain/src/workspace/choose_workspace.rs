@@ -1,23 +1,8 @@
 //! The workspace that a management call is about.
 
-use super::{Workspace, WorkspaceRepository};
+use super::{ChooseWorkspaceError, Workspace, WorkspaceRepository};
 use crate::authority::Authority;
-use crate::error::StoreError;
 use crate::ids::WorkspaceId;
-
-/// An error of [`choose_workspace`].
-#[derive(Debug, thiserror::Error)]
-pub enum ChooseWorkspaceError {
-    /// The workspace does not exist for the caller.
-    #[error("workspace not found")]
-    Unknown,
-    /// The caller names none, manages several, and the default workspace is none of them.
-    #[error("workspace_id is required: the key manages several workspaces")]
-    Required,
-    /// The store failed.
-    #[error("the workspace store failed")]
-    Store(#[from] StoreError),
-}
 
 /// Returns the named workspace. For `None` it is the default one if the caller sees it, else the caller's only one.
 ///

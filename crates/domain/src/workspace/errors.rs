@@ -1,6 +1,6 @@
 //! Errors of workspaces.
 
-use super::{ChooseWorkspaceError, InvalidWorkspaceName, InvalidWorkspaceSlug, WorkspaceContents};
+use super::{InvalidWorkspaceName, InvalidWorkspaceSlug, WorkspaceContents};
 use crate::authority::Restricted;
 use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
@@ -127,6 +127,20 @@ impl WorkspaceError {
             Self::Store(error) => error.kind(),
         }
     }
+}
+
+/// An error of [`super::choose_workspace`].
+#[derive(Debug, thiserror::Error)]
+pub enum ChooseWorkspaceError {
+    /// The workspace does not exist for the caller.
+    #[error("workspace not found")]
+    Unknown,
+    /// The caller names none, manages several, and the default workspace is none of them.
+    #[error("workspace_id is required: the key manages several workspaces")]
+    Required,
+    /// The store failed.
+    #[error("the workspace store failed")]
+    Store(#[from] StoreError),
 }
 
 impl From<ChooseWorkspaceError> for WorkspaceError {
