@@ -14,8 +14,8 @@ use std::time::Duration;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmChangeFeed,
     SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
-    StorageSettings,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmProviderPauses, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
@@ -127,6 +127,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
         outbox: Arc::new(SeaOrmOutbox::new(database(1))),
+        pauses: Arc::new(SeaOrmProviderPauses::new(database(1))),
         rejections: Arc::new(RejectionStores::over(handles)),
         repetitions: Arc::new(SeaOrmIdempotentRequests::new(database(1))),
         grants_lag: None,

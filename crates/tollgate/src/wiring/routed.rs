@@ -22,7 +22,7 @@ use domain::system::{Randomness, TimeSource};
 use tokio::sync::watch;
 
 use super::configuration_checks::warn_about;
-use super::{ProcessMetrics, Stores, Upstreams, broadcast, configuration_checks, minimal_rows, sandbox_models};
+use super::{ProcessMetrics, Stores, Upstreams, configuration_checks, minimal_rows, sandbox_models};
 use crate::config::{Config, ConfigurationSource, Environment};
 use crate::routing::{CurrentRouting, Routing};
 use crate::telemetry::{HEARTBEAT, LevelFilter};
