@@ -50,6 +50,7 @@ mod metrics;
 mod migrations;
 mod moved_stores;
 mod object_store;
+mod operation;
 mod operator;
 mod outage;
 mod outbound;

@@ -116,6 +116,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         guardrails: Arc::new(SeaOrmGuardrailRepository::new(database(0))),
         documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
+        pauses: Arc::new(SeaOrmProviderPauses::new(database(0))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         // The ledger has a separate suite; the suites here do not use it.

@@ -35,7 +35,7 @@ const READ_ONLY: [&str; 9] = [
 ];
 
 fn describe_update() -> Operation {
-    let body = BodySchema::data::<View<'_>>("ProviderResponse", "A provider.");
+    let body = BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider.");
     let description = "A paused provider gets no new attempts: here at once, on other servers within a second, and \
                        after restarts. Running attempts end. A model without another endpoint is 503.";
     Operation::management("updateProvider", "Pause or resume a provider", description)

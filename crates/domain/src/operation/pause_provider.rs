@@ -12,7 +12,7 @@ use crate::routing::{ListProviders, PausedProviders, ProviderPauses, ProviderSta
 /// running attempts end.
 pub struct PauseProvider {
     providers: Arc<ListProviders>,
-    pauses: Arc<dyn ProviderPauses>,
+    stored: Arc<dyn ProviderPauses>,
     paused: PausedProviders,
 }
 
@@ -43,8 +43,8 @@ impl PauseProviderError {
 
 impl PauseProvider {
     /// Wires the ports. `paused` are the providers that this process does not call.
-    pub fn new(providers: Arc<ListProviders>, pauses: Arc<dyn ProviderPauses>, paused: PausedProviders) -> Self {
-        Self { providers, pauses, paused }
+    pub fn new(providers: Arc<ListProviders>, stored: Arc<dyn ProviderPauses>, paused: PausedProviders) -> Self {
+        Self { providers, stored, paused }
     }
 
     /// Sets the state of a provider. It is stored, in force in this process at once, and in others by the change feed.
@@ -64,8 +64,8 @@ impl PauseProvider {
         let state = |paused: bool| Some(Json::object([("paused", if paused { "true" } else { "false" })]));
         let subject = format!("provider {}", status.slug);
         let audit = AuditDraft::change(by.actor(), "provider.update", subject, state(!paused), state(paused));
-        self.pauses.set(&status.slug, paused, &audit).await?;
-        self.paused.replace(self.pauses.list().await?);
+        self.stored.set(&status.slug, paused, &audit).await?;
+        self.paused.replace(self.stored.list().await?);
         Ok(ProviderStatus { is_paused: paused, ..status })
     }
 }

@@ -165,8 +165,8 @@ const PAUSE_TOLERANCE: Duration = Duration::from_millis(500);
 
 /// Returns a health board of every endpoint, without observations.
 pub fn health(config: &Config, endpoints: &EndpointDirectory, paused: PausedProviders) -> Arc<HealthBoard> {
-    let pauses = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
-    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, pauses).with_paused(paused))
+    let detector = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, detector).with_paused(paused))
 }
 
 /// Replaces the providers, the endpoints and the rules of routing of a running server.
