@@ -128,7 +128,6 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
         outbox: Arc::new(SeaOrmOutbox::new(database(1))),
-        pauses: Arc::new(SeaOrmProviderPauses::new(database(1))),
         rejections: Arc::new(RejectionStores::over(handles)),
         repetitions: Arc::new(SeaOrmIdempotentRequests::new(database(1))),
         grants_lag: None,
