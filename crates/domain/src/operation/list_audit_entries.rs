@@ -15,6 +15,7 @@ const READ_ENTRIES: u64 = 1_000;
 const MAX_READS: usize = 100;
 
 /// Lists the entries of the audit log, newest first.
+#[derive(Clone)]
 pub struct ListAuditEntries {
     log: Arc<dyn AuditLog>,
 }
