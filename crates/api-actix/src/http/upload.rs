@@ -17,7 +17,7 @@ use super::error::ApiError;
 /// The longest pause between two pieces of a body.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The memory that an upload may take: the piece that arrives, and the pieces that the store writes.
-const MEMORY_BYTES: usize = 512 << 10;
+const MEMORY_BYTES: usize = 1 << 20;
 
 /// The pieces of a body, for a store on any thread.
 struct BodySource(mpsc::Receiver<Vec<u8>>);

@@ -57,15 +57,6 @@ pub struct ContainerPlace<'a> {
     pub path: &'a ContainerPath,
 }
 
-/// A written file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PutFile {
-    /// The file.
-    pub file: ContainerFile,
-    /// False if it replaced one.
-    pub is_new: bool,
-}
-
 /// The error of writing a file. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum PutContainerFileError {
@@ -128,7 +119,7 @@ impl PutContainerFile {
         place: ContainerPlace<'_>,
         announced: Option<u64>,
         source: Box<dyn ByteSource>,
-    ) -> Result<PutFile, PutContainerFileError> {
+    ) -> Result<ContainerFile, PutContainerFileError> {
         by.check(Right::Write)?;
         let workspace = choose_workspace(&*self.workspaces, by, place.workspace).await?.id;
         let limits = self.limits;
@@ -161,12 +152,12 @@ impl PutContainerFile {
             size_bytes: written.size_bytes,
             modified_at: written.modified_at,
         };
-        Ok(PutFile { file, is_new: stored.is_new })
+        Ok(file)
     }
 
     /// Counts the files and bytes of a container without the file at `path`.
     async fn read_container(&self, prefix: &str, path: &ContainerPath) -> Result<Stored, PutContainerFileError> {
-        let mut stored = Stored { files: 0, bytes: 0, is_new: true };
+        let mut stored = Stored { files: 0, bytes: 0 };
         let mut after = None;
         loop {
             let page = self.blobs.list(prefix, after.as_ref(), LIST_PAGE).await?;
@@ -175,15 +166,16 @@ impl PutContainerFile {
                 let is_inside =
                     |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
                 if other == path.as_str() {
-                    stored.is_new = false;
-                } else if is_inside(path.as_str(), other) {
-                    return Err(PutContainerFileError::PathConflict(other.to_owned()));
-                } else if is_inside(other, path.as_str()) {
-                    return Err(PutContainerFileError::PathConflict(path.as_str().to_owned()));
-                } else {
-                    stored.files += 1;
-                    stored.bytes = stored.bytes.saturating_add(object.size_bytes);
+                    continue;
                 }
+                if is_inside(path.as_str(), other) {
+                    return Err(PutContainerFileError::PathConflict(other.to_owned()));
+                }
+                if is_inside(other, path.as_str()) {
+                    return Err(PutContainerFileError::PathConflict(path.as_str().to_owned()));
+                }
+                stored.files += 1;
+                stored.bytes = stored.bytes.saturating_add(object.size_bytes);
             }
             if page.len() < LIST_PAGE || stored.files > self.limits.files {
                 return Ok(stored);
@@ -197,8 +189,6 @@ impl PutContainerFile {
 struct Stored {
     files: usize,
     bytes: u64,
-    /// True if the written file does not exist yet.
-    is_new: bool,
 }
 
 /// An upload that counts in its container until it is dropped.

@@ -9,7 +9,7 @@ use super::read::ContainerFileView;
 use super::{container, container_parameter, invalid, workspace_parameter};
 use crate::endpoints::prelude::*;
 use crate::http::operation;
-use crate::http::response::CACHE_POLICY;
+use crate::http::response::no_cache;
 use crate::http::upload::upload;
 
 /// `PUT …/files?path=…`: writes a file into a container.
@@ -31,8 +31,7 @@ fn describe() -> Operation {
         .parameter(operation::query("path", "The relative path of the file in the container. Required.", path))
         .parameter(workspace_parameter())
         .bytes("The content of the file")
-        .answer(BodySchema::of::<ContainerFileView>(), "The file was replaced", &[400, 404, 409, 415])
-        .created(BodySchema::of::<ContainerFileView>(), "The file was created", &[])
+        .answer(BodySchema::of::<ContainerFileView>(), "The written file", &[400, 404, 409, 415])
 }
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
@@ -50,10 +49,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let place = ContainerPlace { workspace, container: &container, path: &path };
     let put = &call.gateway.services.put_container_file;
     let written = upload(call, payload, async |source| put.execute(by, place, announced, source).await).await?;
-    let status = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(HttpResponse::build(status)
-        .insert_header((actix_web::http::header::CACHE_CONTROL, CACHE_POLICY))
-        .json(ContainerFileView::new(&container, &written.file)))
+    Ok(no_cache(ContainerFileView::new(&container, &written)))
 }
 
 impl From<PutContainerFileError> for ApiError {

@@ -78,8 +78,8 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
 }
 
-/// The records of one read of an export.
-const EXPORT_READ: u64 = 1_000;
+/// The records of one read of an export: a record may have a trace of 64 KiB.
+const EXPORT_READ: u64 = 250;
 
 /// Exports all records of a filter.
 async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportFormat, filter: UsageFilter) -> Outcome {

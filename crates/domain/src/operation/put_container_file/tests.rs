@@ -30,7 +30,7 @@ impl Fixture {
         path: &str,
         announced: Option<u64>,
         bytes: usize,
-    ) -> Result<PutFile, PutContainerFileError> {
+    ) -> Result<ContainerFile, PutContainerFileError> {
         let path = path.parse().unwrap();
         let place = ContainerPlace { workspace: Some(self.workspace), container: &self.container, path: &path };
         let pieces =
@@ -38,7 +38,7 @@ impl Fixture {
         self.put.execute(by, place, announced, MemoryByteSource::new(pieces).boxed()).await
     }
 
-    async fn put(&self, path: &str, bytes: usize) -> Result<PutFile, PutContainerFileError> {
+    async fn put(&self, path: &str, bytes: usize) -> Result<ContainerFile, PutContainerFileError> {
         self.put_as(&Authority::system(), path, Some(bytes as u64), bytes).await
     }
 
@@ -53,8 +53,8 @@ impl Fixture {
 async fn put_writes_and_replaces_within_the_limits_of_the_container() {
     let fixture = Fixture::new().await;
     let first = fixture.put("out/a", 10).await.unwrap();
-    assert_eq!((first.is_new, first.file.size_bytes, first.file.path.as_str()), (true, 10, "out/a"));
-    assert!(!fixture.put("out/a", 9).await.unwrap().is_new);
+    assert_eq!((first.size_bytes, first.path.as_str()), (10, "out/a"));
+    assert_eq!(fixture.put("out/a", 9).await.unwrap().size_bytes, 9);
     fixture.put("b", 10).await.unwrap();
     let full = fixture.put("c", 7).await.unwrap_err();
     assert!(matches!(full, PutContainerFileError::ContainerFull(25)), "{full}");
