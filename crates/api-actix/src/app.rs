@@ -58,6 +58,7 @@ pub(crate) const ROUTES: &[Route] = &[
     workspaces::credits::ADD,
     workspaces::credits::CLEAR,
     container_files::read::LIST,
+    container_files::put::ROUTE,
     container_files::read::GET,
     container_files::delete::ROUTE,
     container_files::content::ROUTE,

@@ -62,6 +62,7 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/observability/destinations/{destination}/test", "", WRITE),
     ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
+    ("PUT", "/containers/{container}/files?path=a&workspace_id={workspace}", "1", WRITE),
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
     ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
@@ -161,6 +162,7 @@ impl Scopes {
             ("{generation}", generation),
             ("{version}", "1".to_owned()),
             ("{document}", "tgfile_x".to_owned()),
+            ("{container}", "sess_x".to_owned()),
         ];
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }

@@ -434,7 +434,8 @@ mod tests {
             "/workspaces/{id}/credits",
         ];
         for route in ROUTES {
-            let is_listed = route.under_base && listed.contains(&route.pattern);
+            let is_put = route.method == Put;
+            let is_listed = route.under_base && (listed.contains(&route.pattern) || is_put);
             assert_eq!(route.is_audited(), is_listed, "{}", route.pattern);
         }
         let missing: Vec<_> =
