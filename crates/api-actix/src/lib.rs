@@ -21,7 +21,6 @@ mod services;
 
 pub use app::openapi_document;
 pub use application::{Application, serve_operator};
-pub use endpoints::destinations::{DestinationView, read_destination};
 pub use gateway::HttpSettings;
 pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;

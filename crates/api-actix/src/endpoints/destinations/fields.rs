@@ -54,14 +54,6 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     Ok((fields, parse_member("workspace_id", "a string", workspace)?))
 }
 
-/// Reads a destination record as the HTTP API does. Returns the fields and the named workspace.
-///
-/// # Errors
-/// The message of a 400 response.
-pub fn read_destination(text: &str) -> Result<(DestinationFields, Option<String>), String> {
-    read(text).map_err(|error| error.text().to_owned())
-}
-
 /// Rejects a value that this service cannot apply. The record's own value is accepted, so that it can be sent back.
 fn check_neutral(path: &str, neutral: &str, value: Option<JsonText<'_>>) -> Result<(), ApiError> {
     let Some(value) = value.map(JsonText::get) else { return Ok(()) };
