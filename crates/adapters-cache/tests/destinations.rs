@@ -7,6 +7,7 @@ use adapters_cache::{ChangeWatcher, LiveDestinations, StalenessBounds};
 use chrono::DateTime;
 use domain::audit::{Actor, AuditDraft};
 use domain::authority::Authority;
+use domain::change::Change;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, DestinationRepository, Destinations};
@@ -44,8 +45,9 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     let store = MemoryStore::new();
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
     let make = CreateWorkspace::new(store.workspaces(), Arc::new(clock.clone()), Arc::new(ids));
-    let workspace = make.execute(&Authority::system(), &WorkspaceChange::named("one")).await.unwrap().id;
-    let other = make.execute(&Authority::system(), &WorkspaceChange::named("two")).await.unwrap().id;
+    let workspace =
+        make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("one")).await.unwrap().id;
+    let other = make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("two")).await.unwrap().id;
     let live = Arc::new(LiveDestinations::load(store.destinations(), 0).await.unwrap());
     assert!(live.for_workspace(workspace).is_none());
 

@@ -15,7 +15,7 @@ use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAu
 use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
 use domain::system::Clock;
-use domain::testing::{FixedClock, set_disabled};
+use domain::testing::{FixedClock, add_credit, delete_key, set_disabled};
 use domain::workspace::WorkspaceRepository;
 use rstest::rstest;
 use sea_orm::sqlx::{AssertSqlSafe, query_scalar};
@@ -56,7 +56,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("nothing").await;
     insert_fixtures(&database).await;
     assert_whole("insert_fixtures").await;
-    workspaces.add_credit(workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
+    add_credit(&workspaces, workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
     assert_whole("credit").await;
     guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
     assert_whole("default").await;
@@ -64,7 +64,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("assign anew").await;
     guardrails.remove_keys(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
     assert_whole("unassign").await;
-    keys.delete(key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
+    delete_key(&keys, key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
     guardrails.delete(guardrail_id(1), 1, &audit()).await.unwrap();
     assert_whole("delete a default guardrail that a key holds").await;
@@ -180,10 +180,11 @@ async fn change_has_one_time_in_its_rows_the_feed_and_the_log() {
     guardrails.assign_keys(guardrail_id(1), &[key_id(3).into()], &Actor::system()).await.unwrap();
     let assigned = "SELECT MAX(guardrail_assigned_at) FROM api_keys";
     assert_one_time("assignment", &format!("{feed} UNION {assigned}")).await;
-    workspaces.add_credit(workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
+    add_credit(&workspaces, workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
     let began = "SELECT MAX(credit_began_at) FROM workspaces";
     assert_one_time("credit", &format!("{feed} UNION {began}")).await;
-    workspaces.delete(workspace_id(2), &audit()).await.unwrap();
+    let second = workspaces.find(workspace_id(2)).await.unwrap().unwrap();
+    workspaces.delete(&second, &audit()).await.unwrap();
     let deleted = "SELECT MAX(deleted_at) FROM workspaces";
     assert_one_time("deletion", &format!("{feed} UNION {deleted}")).await;
 }

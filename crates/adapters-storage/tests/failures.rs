@@ -22,13 +22,14 @@ use domain::budget::{
     RemainingAllowances, ReturnRequest,
 };
 use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
-use domain::error::StoreError;
+use domain::error::{ErrorKind, StoreError};
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
 use domain::ids::ProcessId;
 use domain::model::{CatalogueChange, ModelRepository};
 use domain::money::Usd;
 use domain::system::HealthProbe;
+use domain::testing::{add_credit, delete_key, join_all};
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 
@@ -84,13 +85,14 @@ async fn assert_writes_unavailable(database: &Database) {
     let models = SeaOrmModelRepository::new(database.clone());
     let records = Records::over(database.clone());
     unavailable("workspace", &workspaces.insert(&workspace(2), false, &common::audit()).await);
-    unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
+    let credit = add_credit(&workspaces, workspace_id(1), Usd::from_pico(1), &common::audit()).await;
+    assert_eq!(credit.unwrap_err().kind(), ErrorKind::Unavailable, "credit");
     unavailable("update", &workspaces.update(&workspace(1), &workspace(1), &common::audit()).await);
     unavailable(
         "key",
         &keys.insert(&key(3, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await,
     );
-    let deleted = keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await;
+    let deleted = delete_key(&keys, key_id(1), LastKeyRule::Waived, &common::audit()).await;
     assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Unavailable(_)))), "{deleted:?}");
     unavailable(
         "assign",
@@ -223,7 +225,7 @@ async fn full_database_rolls_back_and_recovers() {
     assert!(size < 150);
     assert_eq!(documents.used_bytes(workspace_id(1)).await.unwrap(), 10 + size, "a refused reservation holds nothing");
     let large = (1..100).map(|number| records.record(usage(number, 1)));
-    let results = domain::testing::join_all(large).await;
+    let results = join_all(large).await;
     let written = records.list(workspace_id(1), 1000).await.unwrap().len();
     assert_eq!(
         results.iter().filter(|result| result.is_ok()).count(),

@@ -26,6 +26,8 @@ use crate::services::Services;
 pub(crate) struct Gateway {
     pub(crate) services: Services,
     pub(crate) settings: HttpSettings,
+    /// The bound address; `None` if only the operator is served.
+    pub(crate) address: Option<SocketAddr>,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: RenderedOpenApi,
@@ -42,6 +44,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         mut settings: HttpSettings,
+        address: Option<SocketAddr>,
         openapi: RenderedOpenApi,
         detach: DetachOnDisconnect,
         connections: Connections,
@@ -57,6 +60,7 @@ impl Gateway {
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,
             settings,
+            address,
             store_failures: LineLimit::default(),
         }
     }

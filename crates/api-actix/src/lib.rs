@@ -20,7 +20,11 @@ mod rendered_openapi;
 mod services;
 
 pub use app::openapi_document;
-pub use application::{Application, serve_operator};
+pub use application::{Application, ServerHandle, serve_operator};
+pub use endpoints::status::{
+    EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
+};
+pub use endpoints::test_provider::ProviderTestReport;
 pub use gateway::HttpSettings;
 pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;
@@ -30,4 +34,4 @@ pub use http::client::WireNames;
 pub use http::recorder::{AdmissionBound, Answer, NoRecorder, Recorder};
 pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
 pub use operator::{OperatorActor, OperatorSocket};
-pub use services::{LiveServices, RoutedServices, Services};
+pub use services::{LiveServices, RoutedServices, Services, WorkspaceServices};

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
+use domain::decision::{
+    ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage, TestProviders,
+};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
-use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
-use domain::observability::ManageDestinations;
+use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
+use domain::observability::{ManageDestinations, RetryDeadLetters};
+use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
 use domain::repetition::IdempotentRequests;
+use domain::retention::DeleteWorkspace;
 use domain::routing::{ListEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::RejectionRecorder;
-use domain::workspace::ChooseFilesWorkspace;
+use domain::workspace::{ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces};
 
 use crate::http::access_log::AccessLog;
 use crate::http::recorder::Recorder;
@@ -47,12 +51,22 @@ pub struct Services {
     pub create_key: CreateApiKey,
     /// Updates and deletes keys.
     pub manage_keys: ManageApiKeys,
+    /// The use cases of workspaces, except their deletion.
+    pub workspaces: WorkspaceServices,
     /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
     pub get_model: Arc<GetModel>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
+    /// Makes dead letters of destinations due again.
+    pub retry_dead_letters: RetryDeadLetters,
+    /// This server.
+    pub server: ServerIdentity,
+    /// Reads the status.
+    pub read_status: ReadStatus,
+    /// Lists the audit log.
+    pub audit_entries: ListAuditEntries,
     /// Finds the responses to repeated requests.
     pub repetitions: Arc<dyn IdempotentRequests>,
     /// The health checks that decide readiness.
@@ -77,6 +91,16 @@ pub struct Services {
     pub workers: Arc<dyn Workers>,
 }
 
+/// The use cases of workspaces.
+pub struct WorkspaceServices {
+    /// Reads workspaces, budgets and credit.
+    pub read: ReadWorkspaces,
+    /// Creates workspaces.
+    pub create: CreateWorkspace,
+    /// Changes workspaces, budgets and credit.
+    pub manage: ManageWorkspaces,
+}
+
 /// The use cases that depend on the configured providers and endpoints.
 pub struct RoutedServices {
     /// Operation 2.
@@ -85,16 +109,26 @@ pub struct RoutedServices {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
+    /// The configuration of all these.
+    pub configuration: LoadedConfiguration,
+    /// Imports catalogue rows.
+    pub import_catalogue: ImportCatalogue,
     /// Lists the models that the guardrails of a key permit.
     pub list_permitted_models: Arc<ListPermittedModels>,
     /// Finds a model that can be called.
     pub find_callable_model: Arc<FindCallableModel>,
     /// Lists the endpoints of a model, and those with zero data retention.
     pub list_endpoints: Arc<ListEndpoints>,
+    /// Pauses and resumes providers.
+    pub pause_provider: PauseProvider,
+    /// Tests providers.
+    pub test_providers: TestProviders,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.
     pub guardrails: ManageGuardrails,
+    /// Deletes workspaces, with their guardrails.
+    pub delete_workspace: DeleteWorkspace,
     /// Explains what a guardrail does with a request.
     pub explain_guardrail: ExplainGuardrail,
     /// Reads the records of Decisions requests.

@@ -53,12 +53,19 @@ impl<'a, R> Change<'a, R> {
         self.by
     }
 
-    /// Checks the version of the state that the change replaces.
+    /// Returns true if the caller names the versions that it accepts.
+    pub fn is_conditional(&self) -> bool {
+        self.if_match.is_some()
+    }
+
+    /// Checks the version of the state that the change replaces; `None` is that of a record that does not exist.
     ///
     /// # Errors
     /// The caller accepts other versions only.
-    pub fn check_version(&self, current: Version) -> Result<(), PreconditionFailed> {
-        let is_accepted = self.if_match.as_ref().is_none_or(|accepted| accepted.accepts(current));
+    pub fn check_version(&self, current: impl Into<Option<Version>>) -> Result<(), PreconditionFailed> {
+        let current = current.into();
+        let accepts = |accepted: &IfMatch| current.is_some_and(|version| accepted.accepts(version));
+        let is_accepted = self.if_match.as_ref().is_none_or(accepts);
         if is_accepted { Ok(()) } else { Err(PreconditionFailed) }
     }
 

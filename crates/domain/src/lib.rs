@@ -79,6 +79,7 @@ pub mod model;
 pub mod money;
 pub mod naming;
 pub mod observability;
+pub mod operation;
 pub mod pricing;
 pub mod question;
 pub mod rate;

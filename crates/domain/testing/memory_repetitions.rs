@@ -16,6 +16,12 @@ impl State {
         let (stored, at) = self.repetitions.get(scope)?;
         (*at > now - REPETITION_KEPT).then_some(stored)
     }
+
+    /// Checks that no request of the entry's scope is stored.
+    pub(super) fn check_repetition(&self, audit: &AuditDraft, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let is_stored = |stored: &StoredRepetition| self.repetition(&stored.request.scope, now).is_some();
+        if audit.repetition.as_ref().is_some_and(is_stored) { Err(StoreError::Repeated) } else { Ok(()) }
+    }
 }
 
 impl Database {
@@ -25,8 +31,8 @@ impl Database {
     /// A request of the same scope is stored.
     pub(super) fn begin(&self, audit: &AuditDraft) -> Result<MutexGuard<'_, State>, StoreError> {
         let state = self.state();
-        let is_stored = |stored: &StoredRepetition| state.repetition(&stored.request.scope, self.now()).is_some();
-        if audit.repetition.as_ref().is_some_and(is_stored) { Err(StoreError::Repeated) } else { Ok(state) }
+        state.check_repetition(audit, self.now())?;
+        Ok(state)
     }
 }
 

@@ -6,14 +6,16 @@ use super::memory_state::{State, StoredDocument, StoredKey};
 use super::memory_store::MemoryWorkspaces;
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
+use crate::authority::ManagementScope;
 use crate::budget::{Account, LimitStatus};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::naming::ResourceName;
 use crate::workspace::{
-    Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceInsertion, WorkspaceRepository, WorkspaceSlug,
-    WorkspaceUpdate,
+    Credit, CreditEdit, Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceError, WorkspaceInsertion,
+    WorkspaceRepository, WorkspaceSlug, WorkspaceUpdate,
 };
 
 impl State {
@@ -25,6 +27,22 @@ impl State {
             credit: workspace.credit.map(left),
             ..workspace.clone()
         }
+    }
+
+    fn credit(&self, workspace: &Workspace) -> Credit {
+        let account = Account::Workspace(workspace.id);
+        let spent = match workspace.credit {
+            Some(_) => self.ledger.spent_of_credit(account),
+            None => self.ledger.spent(account),
+        };
+        Credit { granted: workspace.credit, spent }
+    }
+
+    fn workspaces_within(&self, within: &ManagementScope) -> Vec<Workspace> {
+        let own = self.workspaces.iter().filter(|workspace| within.contains(workspace.id));
+        let mut own: Vec<Workspace> = own.map(|workspace| self.seen(workspace)).collect();
+        own.sort_by_key(|workspace| (workspace.created_at, workspace.id));
+        own
     }
 
     fn default_or_insert(&mut self, workspace: &Workspace) -> Workspace {
@@ -123,11 +141,32 @@ impl WorkspaceRepository for MemoryWorkspaces {
         Ok(state.workspace(id).map(|found| state.seen(found)))
     }
 
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError> {
+        let text = name.as_str();
+        let has_name = |workspace: &Workspace| match name.id::<WorkspaceId>() {
+            Some(id) => workspace.id == id,
+            None => workspace.slug.as_str() == text || workspace.name.as_str() == text,
+        };
+        let mut named = self.0.state().workspaces_within(within);
+        named.retain(has_name);
+        named.truncate(ResourceName::MAX_MATCHES);
+        Ok(named)
+    }
+
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Workspace>, u64), StoreError> {
+        let own = self.0.state().workspaces_within(within);
+        let total = own.len() as u64;
+        let [offset, limit] = [offset, limit].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok((own.into_iter().skip(offset).take(limit).collect(), total))
+    }
+
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
-        let state = self.0.state();
-        let mut all: Vec<Workspace> = state.workspaces.iter().map(|workspace| state.seen(workspace)).collect();
-        all.sort_by_key(|workspace| (workspace.created_at, workspace.id));
-        Ok(all)
+        Ok(self.0.state().workspaces_within(&ManagementScope::UNRESTRICTED))
     }
 
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
@@ -166,9 +205,13 @@ impl WorkspaceRepository for MemoryWorkspaces {
         Ok(WorkspaceUpdate::Updated)
     }
 
-    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
         let mut state = self.0.begin(audit)?;
+        let id = before.id;
         let Some(workspace) = state.workspace(id) else { return Ok(WorkspaceDeletion::Unknown) };
+        if !workspace.has_settings_of(before) {
+            return Ok(WorkspaceDeletion::Differs);
+        }
         if workspace.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
         }
@@ -182,39 +225,34 @@ impl WorkspaceRepository for MemoryWorkspaces {
         Ok(WorkspaceDeletion::Deleted)
     }
 
-    async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
-        if workspace.credit.take().is_none() {
-            return Ok(true);
-        }
-        state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
-        state.note(audit, self.0.now());
-        Ok(true)
+    async fn credit(&self, id: WorkspaceId) -> Result<Option<Credit>, StoreError> {
+        let state = self.0.state();
+        Ok(state.workspace(id).map(|workspace| state.credit(workspace)))
     }
 
-    async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
-        let out_of_range = || StoreError::Corrupt("the credit exceeds the range of amounts".to_owned());
-        let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
-        let account = Account::Workspace(id);
-        // A first credit begins now: earlier spend does not count against it.
-        let spent = before.map_or(Usd::ZERO, |_| state.ledger.spent_of_credit(account));
-        let left = granted.checked_add(Usd::from_pico(-spent.pico())).ok_or_else(out_of_range)?;
-        if before == Some(granted) {
-            return Ok(Some(left));
+    async fn change_credit<'a>(
+        &self,
+        id: WorkspaceId,
+        edit: &'a CreditEdit<'a>,
+    ) -> Result<Option<Credit>, WorkspaceError> {
+        let mut state = self.0.state();
+        let Some(workspace) = state.workspace(id) else { return Ok(None) };
+        let before = state.credit(workspace);
+        let (granted, audit) = edit(&state.seen(workspace), &before)?;
+        state.check_repetition(&audit, self.0.now())?;
+        if granted == before.granted {
+            return Ok(Some(before));
         }
-        if before.is_none() {
-            state.ledger.begin_credit(account, self.0.now());
+        if before.granted.is_none() {
+            state.ledger.begin_credit(Account::Workspace(id), self.0.now());
         }
-        if before.is_none_or(|before| granted < before) {
+        if granted.is_none() || before.granted.is_none_or(|before| granted < Some(before)) {
             state.limits_changed(self.0.now(), [ChangeSubject::Workspace(id)]);
         }
         if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {
-            workspace.credit = Some(granted);
+            workspace.credit = granted;
         }
-        state.note(audit, self.0.now());
-        Ok(Some(left))
+        state.note(&audit, self.0.now());
+        Ok(state.workspace(id).map(|workspace| state.credit(workspace)))
     }
 }

@@ -1,6 +1,7 @@
 //! Test support: an in-memory fake of every port, and a contract suite per port for the fakes and the real adapters.
 
 mod catalogue;
+mod credits;
 mod decision_ports;
 mod event_count;
 mod faulty_budget_store;
@@ -19,6 +20,7 @@ mod memory_ledger;
 mod memory_message_sender;
 mod memory_models;
 mod memory_outbox;
+mod memory_pauses;
 mod memory_policies;
 mod memory_provider;
 mod memory_rate_limiter;
@@ -45,13 +47,14 @@ mod system;
 pub mod contract;
 
 pub use catalogue::*;
+pub use credits::*;
 pub use decision_ports::*;
 pub use event_count::*;
 pub use faulty_budget_store::*;
 pub use join::*;
 pub use memory_blob_store::*;
 pub use memory_journal::*;
-pub use memory_keys::set_disabled;
+pub use memory_keys::{delete_key, set_disabled};
 pub use memory_message_sender::*;
 pub use memory_policies::*;
 pub use memory_provider::*;

@@ -22,10 +22,13 @@ use domain::naming::ResourceName;
 use domain::observability::{
     Delivery, DeliveryError, Destination, DestinationFields, ManageDestinations, MessageSender, RetryDeadLetters,
 };
+use domain::operation::{AuditFilter, ListAuditEntries};
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
-use domain::workspace::{BudgetsChange, CreateWorkspace, ManageWorkspaces, WorkspaceChange, WorkspaceContent};
+use domain::workspace::{
+    BudgetsChange, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent,
+};
 use futures_util::future::LocalBoxFuture;
 
 struct AcceptAll;
@@ -80,13 +83,15 @@ impl Fixture {
         ManageWorkspaces::new(self.store.workspaces(), Arc::clone(&self.clock) as _)
     }
 
+    fn read_workspaces(&self) -> ReadWorkspaces {
+        ReadWorkspaces::new(self.store.workspaces(), self.store.limits())
+    }
+
     fn delete_workspace(&self) -> DeleteWorkspace {
         DeleteWorkspace {
             workspaces: self.store.workspaces(),
-            keys: self.store.api_keys(),
-            manage_keys: self.keys(),
-            documents: self.store.documents(),
-            delete_document: DeleteDocument::new(
+            keys: self.keys(),
+            documents: DeleteDocument::new(
                 self.store.documents(),
                 Arc::new(MemoryBlobStore::new(FixedClock::default())),
             ),
@@ -115,7 +120,10 @@ impl Fixture {
 
     async fn place(&self, name: &str) -> Place {
         let by = Authority::system();
-        let workspace = self.create_workspace().execute(&by, &WorkspaceChange::named(name)).await.unwrap().id;
+        let workspace =
+            self.create_workspace().execute(&Change::plain(&by), &WorkspaceChange::named(name)).await.unwrap().id;
+        let credit = Usd::from_pico(1 << 40);
+        self.workspaces().add_credit(&Change::plain(&by), &(&workspace).into(), credit).await.unwrap();
         let (key, _) =
             self.create_key().execute(&Change::plain(&by), new_key(ApiKeyScope::Inference(workspace))).await.unwrap();
         let draft = GuardrailDraft::named("g").in_workspace(workspace);
@@ -230,6 +238,9 @@ fn key_cases() -> Vec<Case> {
 fn guardrail_cases() -> Vec<Case> {
     let bounds = Some(Right::Unrestricted);
     vec![
+        Case("read workspace", READ, None, case!(|f, by, p| f.read_workspaces().get(by, &(&p.workspace).into()))),
+        Case("read budgets", READ, None, case!(|f, by, p| f.read_workspaces().budgets(by, &(&p.workspace).into()))),
+        Case("read credit", READ, None, case!(|f, by, p| f.read_workspaces().credit(by, Some(&(&p.workspace).into())))),
         Case("list guardrails", READ, None, case!(|f, by, p| f.guardrails().list(by, Some(p.workspace), 0, 9))),
         Case("get guardrail", READ, None, case!(|f, by, p| f.guardrails().get(by, &p.guardrail.to_string()))),
         Case("list versions", READ, None, case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string()))),
@@ -390,65 +401,92 @@ fn instance_cases() -> Vec<Case> {
             "create workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| f.create_workspace().execute(by, &WorkspaceChange::named("w"))),
+            case!(|f, by, _p| f.create_workspace().execute(&Change::plain(by), &WorkspaceChange::named("w"))),
         ),
         Case(
             "create unique workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| f.create_workspace().execute_unique(by, &WorkspaceChange::named("u"))),
+            case!(|f, by, _p| f.create_workspace().execute_unique(&Change::plain(by), &WorkspaceChange::named("u"))),
         ),
         Case(
             "update workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, p| f.workspaces().update(by, p.workspace, &WorkspaceChange::named("n"))),
+            case!(|f, by, p| f.workspaces().update(
+                &Change::plain(by),
+                &(&p.workspace).into(),
+                &WorkspaceChange::named("n")
+            )),
         ),
         Case(
             "delete workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, p| f.delete_workspace().execute(by, p.workspace, &WorkspaceContent::ALL)),
+            case!(|f, by, p| f.delete_workspace().execute(
+                &Change::plain(by),
+                &(&p.workspace).into(),
+                &WorkspaceContent::ALL
+            )),
         ),
         Case(
             "set budgets",
             UNRESTRICTED,
             None,
             case!(|f, by, p| f.workspaces().set_budgets(
-                by,
-                p.workspace,
+                &Change::plain(by),
+                &(&p.workspace).into(),
                 BudgetsChange { daily: Edit::Set(Usd::from_pico(9)), ..BudgetsChange::default() }
+            )),
+        ),
+        Case(
+            "set budget",
+            UNRESTRICTED,
+            None,
+            case!(|f, by, p| f.workspaces().set_budget(
+                &Change::plain(by),
+                &(&p.workspace).into(),
+                None,
+                Some(Usd::from_pico(9))
             )),
         ),
         Case(
             "add credit",
             UNRESTRICTED,
             None,
-            case!(|f, by, p| f.workspaces().add_credit(by, p.workspace, Usd::from_pico(1))),
+            case!(|f, by, p| f.workspaces().add_credit(&Change::plain(by), &(&p.workspace).into(), Usd::from_pico(1))),
         ),
-        Case("clear credit", UNRESTRICTED, None, case!(|f, by, p| f.workspaces().clear_credit(by, p.workspace))),
+        Case(
+            "clear credit",
+            UNRESTRICTED,
+            None,
+            case!(|f, by, p| f.workspaces().clear_credit(&Change::plain(by), &(&p.workspace).into())),
+        ),
         Case(
             "preview import",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).preview(by, rows(), ImportMode::Merge)),
+            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).preview(
+                &Change::plain(by),
+                rows(),
+                ImportMode::Merge
+            )),
         ),
         Case(
             "import",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute(by, rows(), ImportMode::Merge)),
+            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute(
+                &Change::plain(by),
+                rows(),
+                ImportMode::Merge
+            )),
         ),
         Case(
-            "import previewed",
-            UNRESTRICTED,
+            "list audit entries",
+            &[Right::ReadAll],
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute_previewed(
-                by,
-                rows(),
-                ImportMode::Merge,
-                0
-            )),
+            case!(|f, by, _p| ListAuditEntries::new(f.store.audit_log()).page(by, &AuditFilter::default(), None, 9)),
         ),
     ]
 }

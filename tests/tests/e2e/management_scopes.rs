@@ -16,6 +16,9 @@ type Statuses = [u16; 6];
 
 const READ: Statuses = [403, 200, 200, 404, 200, 200];
 const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
+/// A list that a key of another workspace reads without the resources of this one.
+const LIST: Statuses = [403, 200, 200, 200, 200, 200];
+const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
 /// The last caller finds nothing, because the one before it deleted it.
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
@@ -56,6 +59,8 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ),
     ("GET", "/observability/destinations/{destination}", "", READ),
     ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
+    ("POST", "/observability/destinations/{destination}/test", "", WRITE),
+    ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
@@ -67,6 +72,24 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/keys/{key}", "", READ),
     ("PATCH", "/keys/{key}", r#"{"name":"n"}"#, [403, 403, 200, 404, 200, 200]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
+    ("GET", "/audit", "", UNRESTRICTED),
+    ("GET", "/status", "", UNRESTRICTED),
+    ("POST", "/providers/sandbox/test", "", UNRESTRICTED),
+    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, UNRESTRICTED),
+    ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),
+    ("GET", "/workspaces", "", LIST),
+    ("POST", "/workspaces", r#"{"name":"n"}"#, [403, 403, 403, 403, 403, 201]),
+    ("GET", "/workspaces/{workspace}", "", READ),
+    ("PATCH", "/workspaces/{workspace}", r#"{"description":"d"}"#, UNRESTRICTED),
+    ("PUT", "/workspaces/{workspace}/budgets/daily", r#"{"limit_usd":1000}"#, UNRESTRICTED),
+    ("GET", "/workspaces/{workspace}/budgets", "", READ),
+    ("GET", "/workspaces/{workspace}/budgets/daily", "", READ),
+    ("DELETE", "/workspaces/{workspace}/budgets/daily", "", UNRESTRICTED),
+    ("POST", "/workspaces/{workspace}/credits", r#"{"add_usd":1000}"#, UNRESTRICTED),
+    ("GET", "/credits?workspace_id={workspace}", "", READ),
+    ("DELETE", "/workspaces/{workspace}/credits", "", UNRESTRICTED),
+    // The workspace has contents.
+    ("DELETE", "/workspaces/{workspace}", "", [403, 403, 403, 403, 403, 400]),
     // The last callers find nothing, because the first of them deleted it.
     ("DELETE", "/keys/{key}", "", [403, 403, 200, 404, 404, 404]),
 ];
@@ -173,7 +196,11 @@ async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()
                 let metadata = &reply.envelope(403)?["error"]["metadata"];
                 let needs = match path.split('?').next() {
                     Some("/keys") if body.contains("management") => "unrestricted",
+                    Some(path) if path.starts_with("/workspaces") => "unrestricted",
                     Some(path) if path.starts_with("/keys") => "keys",
+                    Some("/audit" | "/status") => "read_all",
+                    Some("/catalogue/imports") => "unrestricted",
+                    Some(path) if path.starts_with("/providers") => "unrestricted",
                     _ => "write",
                 };
                 let is_named = metadata["reason"] == "management_key_restricted" && metadata["needs"] == needs;

@@ -3,24 +3,26 @@
 use async_trait::async_trait;
 use domain::api_key::ApiKey;
 use domain::audit::AuditDraft;
+use domain::authority::ManagementScope;
 use domain::budget::{Account, LimitStatus};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
+use domain::naming::ResourceName;
 use domain::workspace::{
-    Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceInsertion, WorkspaceName, WorkspaceRepository,
-    WorkspaceSlug, WorkspaceUpdate,
+    Credit, CreditEdit, Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceError, WorkspaceInsertion,
+    WorkspaceName, WorkspaceRepository, WorkspaceSlug, WorkspaceUpdate,
 };
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    UpdateMany,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Select, UpdateMany,
 };
 
 use super::api_keys;
 use super::rows::{NO_CHANGE, commit_change, credit_base, rates, workspace_by_id, workspace_exists};
-use crate::audit::{ManagedRow, RowChanges, append, workspace_before};
+use crate::audit::{ManagedRow, RowChanges, append};
 use crate::budget::AccountLimits;
 use crate::change_feed::LimitChange;
 use crate::convert::{millis, moment, parse, signed, to_budgets, unsigned};
@@ -109,15 +111,27 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
     }
 
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError> {
+        let has_name = match name.id::<WorkspaceId>() {
+            Some(id) => Condition::all().add(Column::Id.eq(id.to_string())),
+            None => Condition::any().add(Column::Slug.eq(name.as_str())).add(Column::Name.eq(name.as_str())),
+        };
+        self.read(oldest_first(within).filter(has_name).limit(ResourceName::MAX_MATCHES as u64)).await
+    }
+
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Workspace>, u64), StoreError> {
+        let query = oldest_first(within);
+        let total = query.clone().count(self.database.readers()?).await.map_err(store_error)?;
+        Ok((self.read(query.offset(offset).limit(limit)).await?, total))
+    }
+
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
-        let query = Entity::find().filter(Column::DeletedAt.is_null());
-        let query = query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
-        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
-        let mut workspaces = Vec::with_capacity(rows.len());
-        for row in rows {
-            workspaces.push(to_workspace(self.database.readers()?, row).await?);
-        }
-        Ok(workspaces)
+        self.read(oldest_first(&ManagementScope::UNRESTRICTED)).await
     }
 
     async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
@@ -161,11 +175,14 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(WorkspaceUpdate::Updated)
     }
 
-    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
-        let transaction = self.database.begin().await?;
+    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+        let (transaction, id, expected) = (self.database.begin().await?, before.id, before);
         let Some(before) = workspace_by_id(id).one(&transaction).await.map_err(store_error)? else {
             return Ok(WorkspaceDeletion::Unknown);
         };
+        if !to_workspace(&transaction, before.clone()).await?.has_settings_of(expected) {
+            return Ok(WorkspaceDeletion::Differs);
+        }
         if before.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
         }
@@ -186,68 +203,59 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(WorkspaceDeletion::Deleted)
     }
 
-    async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let limited = Entity::update_many().filter(Column::CreditPico.is_not_null());
-        let change = limited.col_expr(Column::CreditPico, Expr::value(None::<i64>));
-        let changed = self.change(id, change, LimitChange::Changed, audit).await?;
-        Ok(changed || self.find(id).await?.is_some())
+    async fn credit(&self, id: WorkspaceId) -> Result<Option<Credit>, StoreError> {
+        let reader = self.database.readers()?;
+        match workspace_by_id(id).one(reader).await.map_err(store_error)? {
+            Some(row) => Ok(Some(read_credit(&row, total_spend(reader, &row.id).await?)?)),
+            None => Ok(None),
+        }
     }
 
-    async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
+    async fn change_credit<'a>(
+        &self,
+        id: WorkspaceId,
+        edit: &'a CreditEdit<'a>,
+    ) -> Result<Option<Credit>, WorkspaceError> {
         let transaction = self.database.begin().await?;
         let query = workspace_by_id(id).lock_exclusive();
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
-        let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = total_spend(&transaction, &row.id).await?;
-        // A first credit starts now: earlier spend does not count against it.
-        let base = credit_base(row.credit_base_pico, row.credit_late_pico);
-        let base = if row.credit_pico.is_some() { base.ok_or_else(out_of_range)? } else { spent };
-        let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
-        let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
-        if row.credit_pico == Some(granted.pico()) {
-            return Ok(Some(left));
+        let before = read_credit(&row, spent)?;
+        let (granted, audit) = edit(&to_workspace(&transaction, row.clone()).await?, &before)?;
+        if granted == before.granted {
+            return Ok(Some(before));
         }
         let now = self.database.now();
-        let mut change = Entity::update_many().col_expr(Column::CreditPico, Expr::value(granted.pico()));
-        if row.credit_pico.is_none() {
+        let mut change = Entity::update_many().col_expr(Column::CreditPico, Expr::value(granted.map(Usd::pico)));
+        if before.granted.is_none() {
             change = change
-                .col_expr(Column::CreditBasePico, Expr::value(base))
+                .col_expr(Column::CreditBasePico, Expr::value(spent))
                 .col_expr(Column::CreditBeganAt, Expr::value(millis(now)))
                 .col_expr(Column::CreditLatePico, Expr::value(0_i64));
         }
         change.filter(Column::Id.eq(row.id.as_str())).exec(&transaction).await.map_err(store_error)?;
+        let after = workspace_by_id(id).one(&transaction).await.map_err(store_error)?;
+        let after = read_credit(&after.ok_or_else(|| corrupt("workspaces.id", id))?, spent)?;
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &row).await?;
         // Processes return allowances of a limit that was lowered.
         let subjects = [ChangeSubject::Workspace(id)];
-        let is_lowered = row.credit_pico.is_none_or(|before| granted.pico() < before);
-        let changes = if is_lowered { (subjects.as_slice(), LimitChange::Changed) } else { NO_CHANGE };
-        commit_change(transaction, now, changes, audit, &rows).await?;
-        Ok(Some(left))
+        let is_raised = before.granted.is_some_and(|before| granted > Some(before));
+        let changes = if is_raised { NO_CHANGE } else { (subjects.as_slice(), LimitChange::Changed) };
+        commit_change(transaction, now, changes, &audit, &rows).await?;
+        Ok(Some(after))
     }
 }
 
 impl SeaOrmWorkspaceRepository {
-    /// Changes a workspace and writes the change to the feed.
-    async fn change(
-        &self,
-        id: WorkspaceId,
-        change: UpdateMany<Entity>,
-        limits: LimitChange,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let transaction = self.database.begin().await?;
-        let before = workspace_before(&transaction, &id.to_string()).await?;
-        let Some(before) = before.filter(|row| row.deleted_at.is_none()) else { return Ok(false) };
-        let changed = change.filter(Column::Id.eq(id.to_string())).exec(&transaction).await.map_err(store_error)?;
-        if changed.rows_affected == 0 {
-            return Ok(false);
+    async fn read(&self, query: Select<Entity>) -> Result<Vec<Workspace>, StoreError> {
+        let reader = self.database.readers()?;
+        let rows = query.all(reader).await.map_err(store_error)?;
+        let mut workspaces = Vec::with_capacity(rows.len());
+        for row in rows {
+            workspaces.push(to_workspace(reader, row).await?);
         }
-        let mut rows = RowChanges::default();
-        rows.record_change(&transaction, &before).await?;
-        commit_change(transaction, self.database.now(), (&[ChangeSubject::Workspace(id)], limits), audit, &rows)
-            .await?;
-        Ok(true)
+        Ok(workspaces)
     }
 }
 
@@ -275,8 +283,24 @@ async fn total_spend(connection: &impl ConnectionTrait, id: &str) -> Result<i64,
     Ok(counter.map_or(0, |counter| counter.spent_pico))
 }
 
-fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
-    granted.checked_sub(spent.checked_sub(base)?).map(Usd::from_pico)
+/// Returns the credit of a workspace with this total spend.
+fn read_credit(row: &Model, spent: i64) -> Result<Credit, StoreError> {
+    let Some(granted) = row.credit_pico else { return Ok(Credit { granted: None, spent: Usd::from_pico(spent) }) };
+    let of_credit = credit_base(row.credit_base_pico, row.credit_late_pico).and_then(|base| spent.checked_sub(base));
+    // The balance is an amount, too.
+    let of_credit = of_credit.filter(|spent| granted.checked_sub(*spent).is_some());
+    let spent = of_credit.ok_or_else(|| corrupt("workspaces.credit_pico", &row.id))?;
+    Ok(Credit { granted: Some(Usd::from_pico(granted)), spent: Usd::from_pico(spent) })
+}
+
+/// Selects the workspaces within a scope, oldest first.
+fn oldest_first(within: &ManagementScope) -> Select<Entity> {
+    let query = Entity::find().filter(Column::DeletedAt.is_null());
+    let query = match within.workspaces() {
+        Some(own) => query.filter(Column::Id.is_in(own.iter().map(ToString::to_string))),
+        None => query,
+    };
+    query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id)
 }
 
 /// Returns the slug if no workspace has it, else the first free one of those numbered from 2 on.
@@ -359,12 +383,7 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
 async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<Workspace, StoreError> {
     let id: WorkspaceId = parse(&row.id, "workspaces.id", &row.id)?;
     let credit = match row.credit_pico {
-        Some(granted) => {
-            let spent = total_spend(connection, &row.id).await?;
-            let left =
-                credit_base(row.credit_base_pico, row.credit_late_pico).and_then(|base| left_of(granted, spent, base));
-            Some(left.ok_or_else(|| corrupt("workspaces.credit_pico", id))?)
-        }
+        Some(_) => read_credit(&row, total_spend(connection, &row.id).await?)?.remaining(),
         None => None,
     };
     let guardrail = row.default_guardrail_id.as_ref();

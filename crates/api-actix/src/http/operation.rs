@@ -172,6 +172,7 @@ pub(crate) fn status_description(status: u16) -> &'static str {
         405 => "The path does not support this method",
         409 => "Concurrent change or conflicting state",
         412 => "The resource has another version than If-Match names",
+        428 => "The operation needs If-Match",
         413 => "Payload too large",
         415 => "Unsupported Content-Encoding",
         416 => "The range begins behind the end of the file",
@@ -248,7 +249,9 @@ pub(crate) mod tags {
     pub(crate) const KEYS: &str = "API keys";
     pub(crate) const MODELS: &str = "Models and providers";
     pub(crate) const USAGE: &str = "Usage";
+    pub(crate) const WORKSPACES: &str = "Workspaces";
     pub(crate) const DESTINATIONS: &str = "Trace destinations";
+    pub(crate) const OPERATION: &str = "Operation";
     pub(crate) const SERVICE: &str = "Service";
 
     /// Returns all tags, in the order in which viewers show them.
@@ -263,7 +266,9 @@ pub(crate) mod tags {
                 KEYS,
                 "Read the caller's own key, and replace the secret of a key. Other changes of keys: `tollgate key`.",
             ),
+            (WORKSPACES, "Manage workspaces, their budgets and their credit. They need a management key."),
             (DESTINATIONS, "Manage the destinations of traces. They need a management key."),
+            (OPERATION, "Operate the gateway: catalogue and audit log. They need a management key of all workspaces."),
             (SERVICE, "Health and documentation, without a key."),
         ]
         .map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build())

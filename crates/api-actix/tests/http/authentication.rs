@@ -49,7 +49,7 @@ async fn authentication_precedes_method_and_body_checks() {
     let bearer = Caller::Inference.bearer();
     let routes = described();
     for (_, path, open) in &routes {
-        let taken: Vec<&str> = ["GET", "POST", "PATCH", "DELETE"]
+        let taken: Vec<&str> = ["GET", "POST", "PUT", "PATCH", "DELETE"]
             .into_iter()
             .filter(|method| routes.iter().any(|(of, other, _)| other == path && of == method))
             .collect();

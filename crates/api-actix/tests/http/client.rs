@@ -84,7 +84,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) 
     for (name, value) in headers {
         write!(text, "{name}: {value}\r\n").unwrap();
     }
-    if ["POST", "PATCH"].contains(&method)
+    if ["POST", "PUT", "PATCH"].contains(&method)
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"))
     {
         write!(text, "Content-Length: {}\r\n", body.len()).unwrap();

@@ -18,9 +18,9 @@ use domain::money::Usd;
 use domain::pricing::ReportedUsage;
 use domain::question::QuestionKind;
 use domain::routing::AttemptFailure;
+use domain::testing::add_credit;
 use domain::testing::{FixedSecrets, MemoryCatalogue};
 use domain::usage::FilterAction;
-use domain::workspace::WorkspaceRepository;
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -71,7 +71,7 @@ async fn key_cannot_exceed_its_limit() {
 #[tokio::test]
 async fn exhausted_credit_error_names_operator() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    setup.store.workspaces().add_credit(workspace(1), Usd::from_pico(5), &audit_draft()).await.unwrap();
+    add_credit(&*setup.store.workspaces(), workspace(1), Usd::from_pico(5), &audit_draft()).await.unwrap();
     let gateway = setup.start();
     let refused = gateway.decide(BODY).await;
     assert!(refused.expect_error(402).contains("tollgate workspace credit"));
@@ -263,7 +263,7 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
 #[tokio::test]
 async fn unpriced_model_returns_403_for_limited_key_with_correction() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
-    setup.store.workspaces().add_credit(workspace(1), Usd::from_pico(1 << 40), &audit_draft()).await.unwrap();
+    add_credit(&*setup.store.workspaces(), workspace(1), Usd::from_pico(1 << 40), &audit_draft()).await.unwrap();
     let row = Model::minimal("acme/judge".parse().unwrap(), Pricing::unknown());
     let gateway = Setup { catalogue: Arc::new(MemoryCatalogue::new(vec![row])), ..setup }.start();
     let reply = gateway.decide(BODY).await;

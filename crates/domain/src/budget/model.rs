@@ -43,6 +43,11 @@ impl WorkspaceBudgets {
         ];
         all.into_iter().filter_map(|(amount, reset)| amount.map(|amount| SpendLimit { amount, reset }))
     }
+
+    /// Returns the budget of a period; `None` is all time.
+    pub fn of(&self, period: Option<ResetInterval>) -> Option<Usd> {
+        self.limits().find(|limit| limit.reset == period).map(|limit| limit.amount)
+    }
 }
 
 named_enum! {

@@ -11,7 +11,7 @@ use crate::json::Json;
 
 /// Deletes documents: first the row, then the bytes.
 pub struct DeleteDocument {
-    documents: Arc<dyn DocumentRepository>,
+    pub(crate) documents: Arc<dyn DocumentRepository>,
     blobs: Arc<dyn BlobStore>,
 }
 

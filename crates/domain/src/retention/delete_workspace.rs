@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::api_key::{ApiKeyRepository, ChangeApiKeyError, ManageApiKeys};
+use crate::api_key::{ChangeApiKeyError, ManageApiKeys};
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
 use crate::change::Change;
 use crate::error::{ErrorKind, StoreError};
-use crate::file::{DeleteDocument, DocumentRepository};
+use crate::file::DeleteDocument;
 use crate::guardrail::{GuardrailError, ManageGuardrails};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
+use crate::naming::{NameError, ResourceName};
 use crate::observability::{DestinationError, ManageDestinations};
 use crate::workspace::{
     Workspace, WorkspaceContent, WorkspaceContents, WorkspaceDeletion, WorkspaceError, WorkspaceRepository,
+    find_visible,
 };
 
 /// Documents that are read at a time.
@@ -25,14 +27,10 @@ const MAX_ROUNDS: usize = 8;
 pub struct DeleteWorkspace {
     /// The workspaces.
     pub workspaces: Arc<dyn WorkspaceRepository>,
-    /// The keys to delete.
-    pub keys: Arc<dyn ApiKeyRepository>,
     /// Deletes keys.
-    pub manage_keys: ManageApiKeys,
-    /// The documents to delete.
-    pub documents: Arc<dyn DocumentRepository>,
+    pub keys: ManageApiKeys,
     /// Deletes documents.
-    pub delete_document: DeleteDocument,
+    pub documents: DeleteDocument,
     /// Deletes destinations.
     pub destinations: ManageDestinations,
     /// Deletes guardrails.
@@ -88,30 +86,37 @@ impl DeleteWorkspace {
     /// and its spending stay. The id is never reused; the slug is free.
     ///
     /// # Errors
-    /// A missing right; an unknown workspace; the default workspace, or contents of other kinds, before anything is
-    /// deleted; a store failure, after which a repeated call continues.
+    /// A missing right; an unknown workspace; the default workspace, contents of other kinds, or a version that the
+    /// caller does not accept, before anything is deleted; a store failure, after which a repeated call continues.
     pub async fn execute(
         &self,
-        by: &Authority,
-        id: WorkspaceId,
+        change: &Change<'_, DeletedWorkspace>,
+        name: &ResourceName,
         with: &[WorkspaceContent],
     ) -> Result<DeletedWorkspace, DeleteWorkspaceError> {
+        let by = change.by();
         by.check(Right::Unrestricted).map_err(WorkspaceError::from)?;
-        let unknown = || WorkspaceError::UnknownWorkspace(id);
-        let workspace = self.workspaces.find(id).await?.ok_or_else(unknown)?;
-        let before = Json::object([
-            ("name", Json::string(workspace.name.as_str()).text()),
-            ("slug", Json::string(workspace.slug.as_str()).text()),
-        ]);
-        let audit = AuditDraft::change(by.actor(), "workspace.delete", format!("workspace {id}"), Some(before), None);
+        let mut workspace = find_visible(&*self.workspaces, by, name).await?;
+        let id = workspace.id;
         let mut first = None;
         for _ in 0..MAX_ROUNDS {
-            match self.workspaces.delete(id, &audit).await? {
+            // The deletion of contents changes the workspace, which the caller accepted before.
+            if first.is_none() {
+                change.check_version(workspace.version()).map_err(WorkspaceError::from)?;
+            }
+            let before = Json::object([
+                ("name", Json::string(workspace.name.as_str()).text()),
+                ("slug", Json::string(workspace.slug.as_str()).text()),
+            ]);
+            let subject = format!("workspace {id}");
+            let audit = AuditDraft::change(by.actor(), "workspace.delete", subject, Some(before), None);
+            match self.workspaces.delete(&workspace, &audit).await? {
                 WorkspaceDeletion::Deleted => {
                     return Ok(DeletedWorkspace { workspace, contents: first.unwrap_or_default() });
                 }
-                WorkspaceDeletion::Unknown => return Err(unknown().into()),
+                WorkspaceDeletion::Unknown => return Err(WorkspaceError::Name(NameError::Unknown).into()),
                 WorkspaceDeletion::IsDefault => return Err(WorkspaceError::IsDefault.into()),
+                WorkspaceDeletion::Differs => {}
                 WorkspaceDeletion::NotEmpty(contents) => {
                     let remaining = contents.without(with);
                     if !remaining.is_empty() {
@@ -121,6 +126,7 @@ impl DeleteWorkspace {
                     self.delete_contents(by, id, with).await?;
                 }
             }
+            workspace = find_visible(&*self.workspaces, by, &(&id).into()).await?;
         }
         Err(WorkspaceError::Contended.into())
     }
@@ -134,18 +140,18 @@ impl DeleteWorkspace {
         with: &[WorkspaceContent],
     ) -> Result<(), DeleteWorkspaceError> {
         if with.contains(&WorkspaceContent::Keys) {
-            for key in self.keys.list(Some(id)).await? {
-                self.manage_keys.delete(&Change::plain(by), &(&key.id).into()).await?;
+            for key in self.keys.keys.list(Some(id)).await? {
+                self.keys.delete(&Change::plain(by), &(&key.id).into()).await?;
             }
         }
         if with.contains(&WorkspaceContent::Documents) {
             loop {
-                let page = self.documents.list(Some(id), None, PAGE).await?;
+                let page = self.documents.documents.list(Some(id), None, PAGE).await?;
                 if page.is_empty() {
                     break;
                 }
                 for document in page {
-                    self.delete_document.execute(id, &document.id, by.actor()).await?;
+                    self.documents.execute(id, &document.id, by.actor()).await?;
                 }
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceSlug};
-use crate::budget::WorkspaceBudgets;
+use crate::budget::{ResetInterval, WorkspaceBudgets};
 use crate::edit::Edit;
 use crate::ids::GuardrailId;
 use crate::json::Json;
@@ -138,6 +138,17 @@ pub struct BudgetsChange {
 }
 
 impl BudgetsChange {
+    /// Returns the change of the budget of a period; `None` is all time.
+    pub(super) fn one(period: Option<ResetInterval>, edit: Edit<Usd>) -> Self {
+        let none = Self::default();
+        match period {
+            Some(ResetInterval::Daily) => Self { daily: edit, ..none },
+            Some(ResetInterval::Weekly) => Self { weekly: edit, ..none },
+            Some(ResetInterval::Monthly) => Self { monthly: edit, ..none },
+            None => Self { lifetime: edit, ..none },
+        }
+    }
+
     pub(super) fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, WorkspaceError> {
         let after = WorkspaceBudgets {
             daily: self.daily.of(before.daily),

@@ -96,6 +96,7 @@ mod tests {
     use super::*;
     use crate::api_key::{InferenceKey, ManagementKey};
     use crate::authority::{Authority, ManagementAccess, ManagementScope};
+    use crate::change::Change;
     use crate::testing::{FixedClock, MemoryStore, SequentialIds};
     use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -113,7 +114,8 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(store.workspaces(), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let other = create.execute(&Authority::system(), &WorkspaceChange::named("other")).await.unwrap().id;
+        let other =
+            create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("other")).await.unwrap().id;
         let unknown = WorkspaceId::from_uuid(uuid::Uuid::from_u128(77));
         let choose = ChooseFilesWorkspace::new(store.workspaces());
         let inference = Principal::Inference(InferenceKey::for_tests(SequentialIds::key(1), other));

@@ -1,23 +1,8 @@
 //! The workspace that a management call is about.
 
-use super::{Workspace, WorkspaceRepository};
+use super::{ChooseWorkspaceError, Workspace, WorkspaceRepository};
 use crate::authority::Authority;
-use crate::error::StoreError;
 use crate::ids::WorkspaceId;
-
-/// An error of [`choose_workspace`].
-#[derive(Debug, thiserror::Error)]
-pub enum ChooseWorkspaceError {
-    /// The workspace does not exist for the caller.
-    #[error("workspace not found")]
-    Unknown,
-    /// The caller names none, manages several, and the default workspace is none of them.
-    #[error("workspace_id is required: the key manages several workspaces")]
-    Required,
-    /// The store failed.
-    #[error("the workspace store failed")]
-    Store(#[from] StoreError),
-}
 
 /// Returns the named workspace. For `None` it is the default one if the caller sees it, else the caller's only one.
 ///
@@ -47,6 +32,7 @@ mod tests {
     use super::*;
     use crate::audit::Actor;
     use crate::authority::{ManagementAccess, ManagementScope};
+    use crate::change::Change;
     use crate::testing::{FixedClock, MemoryStore, SequentialIds};
     use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -61,8 +47,8 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(Arc::clone(&workspaces), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let a = create.execute(&Authority::system(), &WorkspaceChange::named("a")).await.unwrap().id;
-        let b = create.execute(&Authority::system(), &WorkspaceChange::named("b")).await.unwrap().id;
+        let a = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("a")).await.unwrap().id;
+        let b = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("b")).await.unwrap().id;
         let choose = async |by: Authority, named| match choose_workspace(&*workspaces, &by, named).await {
             Ok(workspace) => Ok(workspace.id),
             Err(error) => Err(error.to_string()),

@@ -74,6 +74,8 @@ pub enum WorkspaceDeletion {
     Deleted,
     /// The workspace does not exist.
     Unknown,
+    /// The workspace differs from the expected one.
+    Differs,
     /// It is the default workspace; nothing was changed.
     IsDefault,
     /// It has contents; nothing was changed.

@@ -9,6 +9,7 @@ use super::{
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::{Authority, ManagementScope, Right};
+use crate::change::Change;
 use crate::json::Json;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
@@ -32,8 +33,12 @@ impl CreateWorkspace {
     ///
     /// # Errors
     /// A missing right; an invalid setting; a slug of another workspace; a store failure.
-    pub async fn execute(&self, by: &Authority, settings: &WorkspaceChange) -> Result<Workspace, WorkspaceError> {
-        self.create(by, settings, false).await
+    pub async fn execute(
+        &self,
+        change: &Change<'_, Workspace>,
+        settings: &WorkspaceChange,
+    ) -> Result<Workspace, WorkspaceError> {
+        self.create(change, settings, false).await
     }
 
     /// Creates a workspace like [`Self::execute`], unless another one has its name.
@@ -42,18 +47,19 @@ impl CreateWorkspace {
     /// Those of [`Self::execute`]; a name of another workspace.
     pub async fn execute_unique(
         &self,
-        by: &Authority,
+        change: &Change<'_, Workspace>,
         settings: &WorkspaceChange,
     ) -> Result<Workspace, WorkspaceError> {
-        self.create(by, settings, true).await
+        self.create(change, settings, true).await
     }
 
     async fn create(
         &self,
-        by: &Authority,
+        change: &Change<'_, Workspace>,
         settings: &WorkspaceChange,
         is_unique: bool,
     ) -> Result<Workspace, WorkspaceError> {
+        let by = change.by();
         by.check(Right::Unrestricted)?;
         let name = WorkspaceName::try_new(settings.name.as_deref().ok_or(WorkspaceError::NoName)?)?;
         let draft = settings.of(&Workspace::draft(self.ids.workspace_id(), name, self.clock.now()))?;
@@ -66,7 +72,8 @@ impl CreateWorkspace {
                 None => self.workspaces.free_slug(&draft.slug).await?,
             };
             let workspace = Workspace { slug, ..draft.clone() };
-            match self.workspaces.insert(&workspace, is_unique, &created(by, &workspace)).await? {
+            let audit = change.audited(created(by, &workspace), &workspace);
+            match self.workspaces.insert(&workspace, is_unique, &audit).await? {
                 WorkspaceInsertion::Inserted => return Ok(workspace),
                 WorkspaceInsertion::NameTaken => {
                     return Err(WorkspaceError::NameTaken(workspace.name.as_str().to_owned()));

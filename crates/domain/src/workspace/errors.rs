@@ -2,9 +2,10 @@
 
 use super::{InvalidWorkspaceName, InvalidWorkspaceSlug, WorkspaceContents};
 use crate::authority::Restricted;
+use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
-use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::naming::NameError;
 
 /// An error of creating, changing or deleting a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -12,9 +13,24 @@ pub enum WorkspaceError {
     /// The caller lacks the right.
     #[error(transparent)]
     Restricted(#[from] Restricted),
-    /// The workspace does not exist.
-    #[error("workspace {0} not found")]
-    UnknownWorkspace(WorkspaceId),
+    /// The name is unknown or ambiguous.
+    #[error("workspace {0}")]
+    Name(#[from] NameError),
+    /// The caller names no workspace, manages several, and the default one is none of them.
+    #[error("workspace_id is required: the key manages several workspaces")]
+    Required,
+    /// The workspace has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
+    /// The workspace has no budget of the period.
+    #[error("the workspace has no budget of this period")]
+    UnknownBudget,
+    /// The workspace has no credit to clear.
+    #[error("the workspace has no credit")]
+    UnknownCredit,
+    /// The added credit is zero.
+    #[error("the added credit must not be 0")]
+    NoCreditToAdd,
     /// The balance would leave the range of [`Usd`].
     #[error("the credit would leave the range {} to {} USD", Usd::MIN, Usd::MAX)]
     CreditOutOfRange,
@@ -89,8 +105,12 @@ impl WorkspaceError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Restricted(error) => error.kind(),
-            Self::UnknownWorkspace(_) => ErrorKind::NotFound,
-            Self::CreditOutOfRange
+            Self::Name(error) => error.kind(),
+            Self::PreconditionFailed(error) => error.kind(),
+            Self::UnknownBudget | Self::UnknownCredit => ErrorKind::NotFound,
+            Self::Required
+            | Self::NoCreditToAdd
+            | Self::CreditOutOfRange
             | Self::NoCreditToTake
             | Self::BudgetNotPositive(_)
             | Self::BudgetsDoNotFall { .. }
@@ -105,6 +125,30 @@ impl WorkspaceError {
             | Self::NotEmpty(_) => ErrorKind::InvalidRequest,
             Self::NameTaken(_) | Self::SlugTaken(_) | Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// An error of [`super::choose_workspace`].
+#[derive(Debug, thiserror::Error)]
+pub enum ChooseWorkspaceError {
+    /// The workspace does not exist for the caller.
+    #[error("workspace not found")]
+    Unknown,
+    /// The caller names none, manages several, and the default workspace is none of them.
+    #[error("workspace_id is required: the key manages several workspaces")]
+    Required,
+    /// The store failed.
+    #[error("the workspace store failed")]
+    Store(#[from] StoreError),
+}
+
+impl From<ChooseWorkspaceError> for WorkspaceError {
+    fn from(error: ChooseWorkspaceError) -> Self {
+        match error {
+            ChooseWorkspaceError::Unknown => Self::Name(NameError::Unknown),
+            ChooseWorkspaceError::Required => Self::Required,
+            ChooseWorkspaceError::Store(error) => Self::Store(error),
         }
     }
 }

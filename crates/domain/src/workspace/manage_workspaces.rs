@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use super::changes::{differences, usd};
 use super::{
-    BudgetsChange, MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceRepository, WorkspaceUpdate,
+    BudgetsChange, Credit, MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceRepository,
+    WorkspaceUpdate, find_visible,
 };
 use crate::audit::AuditDraft;
-use crate::authority::{Authority, Right};
+use crate::authority::Right;
+use crate::budget::ResetInterval;
+use crate::change::Change;
+use crate::edit::Edit;
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
+use crate::naming::{NameError, ResourceName};
 use crate::system::Clock;
 
 /// Changes workspaces. Every change needs [`Right::Unrestricted`].
@@ -30,51 +35,80 @@ impl ManageWorkspaces {
     ///
     /// # Errors
     /// A change without a member; an invalid one; a slug of another workspace; a default guardrail of another one; an
-    /// unknown workspace; concurrent changes; a store failure.
+    /// unknown workspace, or a version of it that the caller does not accept; concurrent changes; a store failure.
     pub async fn update(
         &self,
-        by: &Authority,
-        id: WorkspaceId,
-        change: &WorkspaceChange,
+        change: &Change<'_, Workspace>,
+        name: &ResourceName,
+        edit: &WorkspaceChange,
     ) -> Result<Workspace, WorkspaceError> {
-        by.check(Right::Unrestricted)?;
-        if change.is_empty() {
+        change.by().check(Right::Unrestricted)?;
+        if edit.is_empty() {
             return Err(WorkspaceError::NothingToChange);
         }
-        self.change(by, "workspace.update", id, |before| change.of(before)).await
+        let after = |before: &Workspace| {
+            change.check_version(before.version())?;
+            edit.of(before)
+        };
+        self.change(change, "workspace.update", name, after).await
     }
 
     /// Changes budgets, and returns the workspace. Concurrent changes are not lost, and cannot break the order of the
     /// budgets together.
     pub async fn set_budgets(
         &self,
-        by: &Authority,
-        id: WorkspaceId,
-        change: BudgetsChange,
+        change: &Change<'_, Workspace>,
+        name: &ResourceName,
+        edit: BudgetsChange,
     ) -> Result<Workspace, WorkspaceError> {
-        by.check(Right::Unrestricted)?;
-        let change = |before: &Workspace| Ok(Workspace { budgets: change.of(&before.budgets)?, ..before.clone() });
-        self.change(by, "workspace.set_budgets", id, change).await
+        let after = |before: &Workspace| Ok(Workspace { budgets: edit.of(&before.budgets)?, ..before.clone() });
+        self.change(change, "workspace.set_budgets", name, after).await
     }
 
-    /// Replaces a workspace with the result of `change`. It repeats the change on the newest state if it lost a race.
+    /// Sets or removes the budget of a period (`None` is all time) like [`Self::set_budgets`].
+    ///
+    /// # Errors
+    /// A removed budget that is not set; an invalid amount; a version that the caller does not accept; an unknown
+    /// workspace; concurrent changes; a store failure.
+    pub async fn set_budget(
+        &self,
+        change: &Change<'_, Workspace>,
+        name: &ResourceName,
+        period: Option<ResetInterval>,
+        amount: Option<Usd>,
+    ) -> Result<Workspace, WorkspaceError> {
+        let edit = BudgetsChange::one(period, amount.map_or(Edit::Clear, Edit::Set));
+        let after = |before: &Workspace| {
+            let current = before.budget_version(period);
+            if amount.is_none() && current.is_none() {
+                return Err(WorkspaceError::UnknownBudget);
+            }
+            change.check_version(current)?;
+            Ok(Workspace { budgets: edit.of(&before.budgets)?, ..before.clone() })
+        };
+        self.change(change, "workspace.set_budgets", name, after).await
+    }
+
+    /// Replaces a workspace with the result of `after`. It repeats the change on the newest state if it lost a race.
     async fn change(
         &self,
-        by: &Authority,
+        change: &Change<'_, Workspace>,
         action: &'static str,
-        id: WorkspaceId,
-        change: impl Fn(&Workspace) -> Result<Workspace, WorkspaceError>,
+        name: &ResourceName,
+        after: impl Fn(&Workspace) -> Result<Workspace, WorkspaceError>,
     ) -> Result<Workspace, WorkspaceError> {
+        let by = change.by();
+        by.check(Right::Unrestricted)?;
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.find(id).await?;
-            let after = change(&before)?;
+            let before = find_visible(&*self.workspaces, by, name).await?;
+            let after = after(&before)?;
             if after.has_settings_of(&before) {
                 return Ok(before);
             }
             let after = Workspace { updated_at: Some(self.clock.now()), ..after };
             let (was, is) = differences(Some(&before), &after);
-            let audit = AuditDraft::change(by.actor(), action, format!("workspace {id}"), was, Some(is));
-            match self.workspaces.update(&before, &after, &audit).await? {
+            let audit = AuditDraft::change(by.actor(), action, subject(before.id), was, Some(is));
+            match self.workspaces.update(&before, &after, &change.audited(audit, &after)).await? {
                 WorkspaceUpdate::Updated => return Ok(after),
                 WorkspaceUpdate::Differs => {}
                 WorkspaceUpdate::SlugTaken => return Err(WorkspaceError::SlugTaken(after.slug.as_str().to_owned())),
@@ -84,45 +118,77 @@ impl ManageWorkspaces {
         Err(WorkspaceError::Contended)
     }
 
-    /// Adds `amount`, which may be negative, and returns the new balance. A workspace without credit starts from zero
-    /// and becomes limited. A negative amount for an unlimited workspace is an error.
-    pub async fn add_credit(&self, by: &Authority, id: WorkspaceId, amount: Usd) -> Result<Usd, WorkspaceError> {
-        by.check(Right::Unrestricted)?;
-        let before = self.find(id).await?.credit;
-        if before.is_none() && amount < Usd::ZERO {
-            return Err(WorkspaceError::NoCreditToTake);
+    /// Adds `amount`, which may be negative, and returns the credit. A workspace without credit starts from zero and
+    /// becomes limited.
+    ///
+    /// # Errors
+    /// An amount of zero; a negative one for an unlimited workspace; a credit out of the range of [`Usd`]; an unknown
+    /// workspace, or a version of it that the caller does not accept; a store failure.
+    pub async fn add_credit(
+        &self,
+        change: &Change<'_, Credit>,
+        name: &ResourceName,
+        amount: Usd,
+    ) -> Result<Credit, WorkspaceError> {
+        if amount == Usd::ZERO {
+            return Err(WorkspaceError::NoCreditToAdd);
         }
-        before.unwrap_or_default().checked_add(amount).ok_or(WorkspaceError::CreditOutOfRange)?;
-        // Only the store knows the new balance: requests are charged at the same time.
-        let details = Json::object([("before", credit(before).text()), ("add_usd", &amount.to_string())]);
-        let audit = AuditDraft::done(by.actor(), "workspace.credit", format!("workspace {id}"), details);
-        self.workspaces.add_credit(id, amount, &audit).await?.ok_or_else(|| unknown(id))
+        let added = amount.to_string();
+        self.change_credit(change, name, "workspace.credit", |before| {
+            let details = Json::object([("before", credit(before).text()), ("add_usd", &added)]);
+            Ok((before.plus(amount)?, details))
+        })
+        .await
     }
 
-    /// Clears the credit and its balance: the workspace is not limited by credit, and later credit starts from zero.
-    /// Budgets stay.
-    pub async fn clear_credit(&self, by: &Authority, id: WorkspaceId) -> Result<(), WorkspaceError> {
+    /// Clears the credit and its balance, and returns the credit: the workspace is not limited by credit, and later
+    /// credit starts from zero. Budgets stay.
+    ///
+    /// # Errors
+    /// No credit; an unknown workspace, or a version of it that the caller does not accept; a store failure.
+    pub async fn clear_credit(
+        &self,
+        change: &Change<'_, Credit>,
+        name: &ResourceName,
+    ) -> Result<Credit, WorkspaceError> {
+        self.change_credit(change, name, "workspace.clear_credit", |before| {
+            if before.granted.is_none() {
+                return Err(WorkspaceError::UnknownCredit);
+            }
+            let after = Credit { granted: None, ..*before };
+            let details = Json::object([("before", credit(before).text()), ("after", credit(&after).text())]);
+            Ok((after, details))
+        })
+        .await
+    }
+
+    /// Replaces the credit by that of `after`, in one transaction: requests are charged at the same time.
+    async fn change_credit(
+        &self,
+        change: &Change<'_, Credit>,
+        name: &ResourceName,
+        action: &'static str,
+        after: impl Fn(&Credit) -> Result<(Credit, Json), WorkspaceError> + Send + Sync,
+    ) -> Result<Credit, WorkspaceError> {
+        let by = change.by();
         by.check(Right::Unrestricted)?;
-        let before = self.find(id).await?.credit;
-        let audit = changed(by, "workspace.clear_credit", id, credit(before), credit(None));
-        if self.workspaces.clear_credit(id, &audit).await? { Ok(()) } else { Err(unknown(id)) }
+        let id = find_visible(&*self.workspaces, by, name).await?.id;
+        let edit = |workspace: &Workspace, before: &Credit| {
+            change.check_version(workspace.version())?;
+            let (after, details) = after(before)?;
+            let audit = AuditDraft::done(by.actor(), action, subject(id), details);
+            Ok((after.granted, change.audited(audit, &after)))
+        };
+        Ok(self.workspaces.change_credit(id, &edit).await?.ok_or(NameError::Unknown)?)
     }
-
-    async fn find(&self, id: WorkspaceId) -> Result<Workspace, WorkspaceError> {
-        self.workspaces.find(id).await?.ok_or_else(|| unknown(id))
-    }
 }
 
-fn unknown(id: WorkspaceId) -> WorkspaceError {
-    WorkspaceError::UnknownWorkspace(id)
+fn subject(id: WorkspaceId) -> String {
+    format!("workspace {id}")
 }
 
-fn changed(by: &Authority, action: &'static str, id: WorkspaceId, before: Json, after: Json) -> AuditDraft {
-    AuditDraft::change(by.actor(), action, format!("workspace {id}"), Some(before), Some(after))
-}
-
-fn credit(credit: Option<Usd>) -> Json {
-    Json::object([("credit_usd", usd(credit).as_str())])
+fn credit(credit: &Credit) -> Json {
+    Json::object([("credit_usd", usd(credit.remaining()).as_str())])
 }
 
 #[cfg(test)]

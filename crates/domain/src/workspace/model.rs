@@ -3,10 +3,12 @@
 use chrono::{DateTime, Utc};
 
 use super::WorkspaceSlug;
-use crate::budget::WorkspaceBudgets;
+use crate::audit::RowHasher;
+use crate::budget::{ResetInterval, WorkspaceBudgets};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
 use crate::rate::RateLimits;
+use crate::version::Version;
 
 /// A tenant: each key, guardrail, file and usage record belongs to exactly one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,36 @@ impl Workspace {
             (name, slug, description, owner_id, suspended, budgets, rates, default_guardrail_id)
         };
         settings(self) == settings(other)
+    }
+
+    /// Returns the version of the settings, without the budgets, which have their own.
+    pub fn version(&self) -> Version {
+        let rate = |rate: Option<u32>| rate.map(i64::from);
+        RowHasher::new("workspace")
+            .text(self.id.to_string().as_str())
+            .text(self.name.as_str())
+            .text(self.slug.as_str())
+            .text(self.description.as_deref())
+            .text(self.owner_id.as_deref())
+            .number(i64::from(self.suspended))
+            .number(rate(self.rates.requests_per_minute))
+            .number(rate(self.rates.tokens_per_minute))
+            .text(self.default_guardrail_id.map(|id| id.to_string()).as_deref())
+            .finish()
+            .into()
+    }
+
+    /// Returns the version of the budget of a period; `None` if it is not set.
+    pub fn budget_version(&self, period: Option<ResetInterval>) -> Option<Version> {
+        let hash = |amount: Usd| {
+            RowHasher::new("budget")
+                .text(self.id.to_string().as_str())
+                .text(period.map(ResetInterval::as_str))
+                .number(amount.pico())
+                .finish()
+                .into()
+        };
+        self.budgets.of(period).map(hash)
     }
 }
 

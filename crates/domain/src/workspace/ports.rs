@@ -2,13 +2,17 @@
 
 use async_trait::async_trait;
 
-use super::{Workspace, WorkspaceDeletion, WorkspaceInsertion, WorkspaceSlug, WorkspaceUpdate};
+use super::{
+    Credit, CreditEdit, Workspace, WorkspaceDeletion, WorkspaceError, WorkspaceInsertion, WorkspaceSlug,
+    WorkspaceUpdate,
+};
 use crate::api_key::ApiKey;
 use crate::audit::AuditDraft;
+use crate::authority::ManagementScope;
 use crate::budget::LimitStatus;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
-use crate::money::Usd;
+use crate::naming::ResourceName;
 
 /// The most attempts of an update under concurrent changes.
 pub(super) const MAX_ATTEMPTS: u32 = 8;
@@ -20,8 +24,8 @@ pub(super) const MAX_ATTEMPTS: u32 = 8;
 /// - At most one workspace MUST be the default, also under concurrent calls.
 /// - A deleted workspace MUST NOT be found, listed or changed, and no key, guardrail, destination or document can be added
 ///   to it. Its usage records, counters and deleted keys stay.
-/// - `update`, `delete`, `clear_credit`, and `add_credit` that begins or lowers the credit MUST write the workspace to
-///   the change feed in the same transaction, because cached keys carry it.
+/// - `update`, `delete`, and `change_credit` that begins, lowers or ends the credit MUST write the workspace to the
+///   change feed in the same transaction, because cached keys carry it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WorkspaceRepository: Send + Sync {
@@ -48,6 +52,18 @@ pub trait WorkspaceRepository: Send + Sync {
     /// Finds a workspace.
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError>;
 
+    /// Finds the workspaces with a name, within a scope: that of the id; else those of the slug and of the name, oldest
+    /// first. Returns at most [`ResourceName::MAX_MATCHES`].
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError>;
+
+    /// Returns a page of the workspaces within a scope, oldest first, and their number.
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Workspace>, u64), StoreError>;
+
     /// Lists all workspaces, oldest first.
     async fn list(&self) -> Result<Vec<Workspace>, StoreError>;
 
@@ -65,14 +81,19 @@ pub trait WorkspaceRepository: Send + Sync {
     ) -> Result<WorkspaceUpdate, StoreError>;
 
     /// Deletes a workspace without live keys, documents (pending ones included), guardrails and destinations, unless it
-    /// is the default.
-    async fn delete(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError>;
+    /// is the default, if its settings and budgets still equal those of `before`.
+    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError>;
 
-    /// Clears the credit, so that the workspace is unlimited. Returns false if it does not exist.
-    async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Returns the credit; `None` if the workspace does not exist.
+    async fn credit(&self, id: WorkspaceId) -> Result<Option<Credit>, StoreError>;
 
-    /// Adds `amount`, which may be negative, to the credit. An unlimited workspace starts from zero: earlier spend does
-    /// not count. Returns the new balance; `None` if the workspace does not exist. A sum out of [`Usd`]'s range is
-    /// [`StoreError::Corrupt`] and changes nothing.
-    async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError>;
+    /// Replaces the granted credit by that of `edit`, which gets the stored workspace and its credit in the transaction.
+    /// A first credit starts now: earlier spend does not count. An equal credit changes nothing. Returns the credit
+    /// after the change; `None` if the workspace does not exist. A balance out of the range of [`crate::money::Usd`] is
+    /// [`StoreError::Corrupt`].
+    async fn change_credit<'a>(
+        &self,
+        id: WorkspaceId,
+        edit: &'a CreditEdit<'a>,
+    ) -> Result<Option<Credit>, WorkspaceError>;
 }

@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: assignments.
 
-use super::super::join_all;
+use super::super::{delete_key, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -62,7 +62,7 @@ async fn list_returns_assigned_keys(stores: &Stores) {
     assert!(first.assigned_at > key.created_at - chrono::TimeDelta::days(400_000), "a moment");
     assert_eq!(listed(stores, 2, 0, 10).await, (Vec::new(), 0));
     assert_eq!(stores.guardrails.list_keys(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
-    assert!(stores.api_keys.delete(ids[0], LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, ids[0], LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }
 

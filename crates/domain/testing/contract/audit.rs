@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::super::join_all;
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, suspend, workspace,
@@ -20,7 +20,8 @@ use crate::json::Json;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
 use crate::system::Clock;
-use crate::workspace::{Workspace, WorkspaceInsertion, WorkspaceUpdate};
+use crate::testing::{add_credit, clear_credit};
+use crate::workspace::{Workspace, WorkspaceError, WorkspaceInsertion, WorkspaceUpdate};
 
 suite! {
     /// Every case of the port's contract, and of the entry of every change.
@@ -73,6 +74,9 @@ async fn read_returns_appended_entries(stores: &Stores) {
     assert_eq!(stores.audit.read(2, 2).await.unwrap(), written[1..3]);
     assert_eq!(stores.audit.read(6, 2).await.unwrap(), []);
     assert_eq!(stores.audit.newest(2).await.unwrap(), [written[4].clone(), written[3].clone()]);
+    assert_eq!(stores.audit.read_before(4, 2).await.unwrap(), [written[2].clone(), written[1].clone()]);
+    assert_eq!(stores.audit.read_before(2, 9).await.unwrap(), written[..1]);
+    assert_eq!(stores.audit.read_before(1, 9).await.unwrap(), []);
     assert_eq!(verified(stores).await, 5);
 }
 
@@ -80,7 +84,11 @@ async fn concurrent_appends_form_one_chain(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), false, &audit()).await.unwrap();
     join_all((0..100).map(|number| async move {
         match number % 3 {
-            0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
+            0 => {
+                let draft = draft(number);
+                let added = add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(1), &draft).await;
+                assert!(added.unwrap().is_some());
+            }
             1 => {
                 assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap().is_inserted());
             }
@@ -166,8 +174,8 @@ async fn key_changes_append_one_entry_each(stores: &Stores) {
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
     assert_entries!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
     assert_entries!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
-    assert_entries!(stores, 1, Ok(true), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(true), delete_key(&**keys, key_id(1), LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), delete_key(&**keys, key_id(1), LastKeyRule::Waived, &draft));
 }
 
 async fn workspace_changes_append_one_entry_each(stores: &Stores) {
@@ -181,18 +189,18 @@ async fn workspace_changes_append_one_entry_each(stores: &Stores) {
     let (first, second) = (workspace(1), Workspace { suspended: true, ..workspace(1) });
     assert_entries!(stores, 1, Ok(WorkspaceUpdate::Updated), workspaces.update(&first, &second, &draft));
     assert_entries!(stores, 0, Ok(WorkspaceUpdate::Differs), workspaces.update(&first, &second, &draft));
-    assert_entries!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
-    assert_entries!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
-    assert_entries!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    assert_entries!(stores, 0, Ok(true), clear_credit(&**workspaces, one, &draft));
+    assert_entries!(stores, 1, Ok(Some(_)), add_credit(&**workspaces, one, Usd::from_pico(3), &draft));
+    assert_entries!(stores, 0, Ok(Some(_)), add_credit(&**workspaces, one, Usd::ZERO, &draft));
     assert_entries!(
         stores,
         0,
-        Err(StoreError::Corrupt(_)),
-        workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft)
+        Err(WorkspaceError::CreditOutOfRange),
+        add_credit(&**workspaces, one, Usd::from_pico(i64::MAX), &draft)
     );
-    assert_entries!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
-    assert_entries!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    assert_entries!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
+    assert_entries!(stores, 1, Ok(true), clear_credit(&**workspaces, one, &draft));
+    assert_entries!(stores, 1, Ok(Some(Usd::ZERO)), add_credit(&**workspaces, one, Usd::ZERO, &draft));
+    assert_entries!(stores, 0, Ok(None), add_credit(&**workspaces, workspace_id(7), Usd::ZERO, &draft));
 }
 
 async fn guardrail_changes_append_one_entry_each(stores: &Stores) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -13,6 +13,7 @@ use crate::audit::Actor;
 use crate::authority::ManagementScope;
 use crate::budget::{SpendLimit, WorkspaceBudgets};
 use crate::money::Usd;
+use crate::testing::{add_credit, clear_credit};
 use crate::workspace::Workspace;
 
 suite! {
@@ -171,10 +172,10 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
     add_unlimited(stores, 1).await;
     assert!(!is_limited(stores, 1).await);
     // A credit of zero is a limit too.
-    stores.workspaces.add_credit(workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(is_limited(stores, 1).await);
-    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap());
     stores.wait_for_grants().await;
     assert!(!is_limited(stores, 1).await);
 }
@@ -182,7 +183,7 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
 async fn deleted_key_has_no_grant(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
-    stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap();
+    delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await, None);
 }

@@ -1,14 +1,18 @@
 //! Cases of [`crate::workspace::WorkspaceRepository`] on deletion.
 
+use super::super::delete_key;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, destination, document_id, guardrail,
     inference_key, key_id, newest_change, workspace, workspace_id,
 };
 use crate::api_key::LastKeyRule;
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::file::{DocumentQuota, PendingDocument, Reservation};
+use crate::naming::ResourceName;
 use crate::observability::{Destination, DestinationInsert};
+use crate::testing::{add_credit, clear_credit};
 use crate::workspace::{Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceUpdate};
 
 fn pending() -> PendingDocument {
@@ -29,7 +33,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     let repository = &stores.workspaces;
     repository.default_or_insert(&workspace(1), &audit()).await.unwrap();
     add_workspace(stores, 2).await;
-    let delete = async |number| repository.delete(workspace_id(number), &audit()).await.unwrap();
+    let delete = async |number| repository.delete(&workspace(number), &audit()).await.unwrap();
     assert_eq!(delete(1).await, WorkspaceDeletion::IsDefault);
     assert_eq!(delete(3).await, WorkspaceDeletion::Unknown);
     add_key(stores, &inference_key(1, 2)).await;
@@ -43,7 +47,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(all));
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
     assert_eq!(changed_since(stores, newest).await, []);
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.guardrails.delete(guardrail(1, 2).id, 1, &audit()).await.unwrap());
     assert!(stores.destinations.delete(own.id, None, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };
@@ -58,16 +62,24 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     let repository = &stores.workspaces;
     add_workspace(stores, 2).await;
     let (id, found) = (workspace_id(2), workspace(2));
-    assert_eq!(repository.delete(id, &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
-    assert_eq!(repository.delete(id, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
+    let other = Workspace { suspended: true, ..found.clone() };
+    assert_eq!(repository.delete(&other, &audit()).await.unwrap(), WorkspaceDeletion::Differs);
+    assert_eq!(repository.delete(&found, &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
+    assert_eq!(repository.delete(&found, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
     assert_eq!(repository.find(id).await.unwrap(), None);
+    let all = &ManagementScope::UNRESTRICTED;
+    for name in [(&id).into(), ResourceName::new(found.slug.as_str()), ResourceName::new(found.name.as_str())] {
+        assert_eq!(repository.find_named(&name, all).await.unwrap(), []);
+    }
+    assert_eq!(repository.page(all, 0, 9).await.unwrap(), (Vec::new(), 0));
+    assert_eq!(repository.credit(id).await.unwrap(), None);
     assert_eq!(repository.list().await.unwrap(), []);
     assert_eq!(repository.free_slug(&found.slug).await.unwrap(), found.slug);
     assert_eq!(repository.workspace_limit_statuses(id).await.unwrap(), None);
     let suspended = Workspace { suspended: true, ..found.clone() };
     assert_eq!(repository.update(&found, &suspended, &audit()).await.unwrap(), WorkspaceUpdate::Differs);
-    assert!(!repository.clear_credit(id, &audit()).await.unwrap());
-    assert_eq!(repository.add_credit(id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
+    assert!(!clear_credit(&**repository, id, &audit()).await.unwrap());
+    assert_eq!(add_credit(&**repository, id, crate::money::Usd::from_pico(1), &audit()).await.unwrap(), None);
     assert!(!stores.api_keys.insert(&inference_key(1, 2), &audit()).await.unwrap().is_inserted());
     let added = stores.guardrails.insert(&guardrail(1, 2), false, &audit()).await.unwrap();
     assert!(!added, "no guardrail");

@@ -1,6 +1,6 @@
 //! Cases of [`crate::workspace::WorkspaceRepository`].
 
-use super::super::join_all;
+use super::super::{delete_key, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_workspace, at, audit, changed_since, guardrail, guardrail_id, inference_key, key_id,
@@ -8,17 +8,23 @@ use super::samples::{
 };
 use super::workspace_deletion::{delete_accepts_empty_workspaces_only, deleted_workspace_does_not_exist};
 use crate::api_key::LastKeyRule;
+use crate::authority::{ManagementAccess, ManagementScope};
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeSubject;
-use crate::error::StoreError;
 use crate::money::Usd;
-use crate::workspace::{Workspace, WorkspaceInsertion, WorkspaceName, WorkspaceSlug, WorkspaceUpdate};
+use crate::naming::ResourceName;
+use crate::testing::{add_credit, clear_credit};
+use crate::workspace::{
+    Credit, Workspace, WorkspaceError, WorkspaceInsertion, WorkspaceName, WorkspaceSlug, WorkspaceUpdate,
+};
 
 suite! {
     /// Every case of the port's contract.
     workspace_repository_cases as workspace_repository_contract over Stores {
         find_returns_inserted_workspace,
         list_is_oldest_first,
+        find_named_matches_id_slug_and_name_within_scope,
+        page_is_oldest_first_and_counts_the_scope,
         insert_with_unique_name_rejects_names_of_existing_workspaces,
         concurrent_unique_inserts_succeed_once,
         insert_rejects_slugs_of_existing_workspaces,
@@ -38,6 +44,7 @@ suite! {
         add_credit_adds_to_balance,
         concurrent_credits_add_up,
         add_credit_rejects_sum_out_of_range,
+        rejected_credit_edit_changes_nothing,
     }
 }
 
@@ -60,6 +67,54 @@ async fn list_is_oldest_first(stores: &Stores) {
     assert_eq!(listed, [workspace(1), workspace(2), workspace(3)]);
 }
 
+fn scope(numbers: &[u64]) -> ManagementScope {
+    let ids = numbers.iter().map(|number| workspace_id(*number)).collect();
+    ManagementScope::try_new(ManagementAccess::Read, Some(ids)).unwrap()
+}
+
+async fn find_named_matches_id_slug_and_name_within_scope(stores: &Stores) {
+    let repository = &stores.workspaces;
+    for number in [1, 2] {
+        add_workspace(stores, number).await;
+    }
+    // The name of another workspace is the slug of the first.
+    let namesake = Workspace { name: WorkspaceName::try_new("w-1").unwrap(), ..workspace(3) };
+    repository.insert(&namesake, false, &audit()).await.unwrap();
+    let all = ManagementScope::UNRESTRICTED;
+    let named = async |text: &str, within: &ManagementScope| {
+        repository.find_named(&ResourceName::new(text), within).await.unwrap()
+    };
+    assert_eq!(named(&workspace_id(1).to_string(), &all).await, [workspace(1)]);
+    assert_eq!(named("w-2", &all).await, [workspace(2)]);
+    assert_eq!(named("wörk 2", &all).await, [workspace(2)]);
+    assert_eq!(named("w-1", &all).await, [workspace(1), namesake.clone()]);
+    assert_eq!(named("w-1", &scope(&[2, 3])).await, [namesake]);
+    assert_eq!(named(&workspace_id(1).to_string(), &scope(&[2])).await, []);
+    for unknown in ["", "W-2", "w-", "%", "wörk _", "x' OR 1=1", &workspace_id(9).to_string()] {
+        assert_eq!(named(unknown, &all).await, [], "{unknown}");
+    }
+    for number in 11..31 {
+        let same = Workspace { name: workspace(2).name, ..workspace(number) };
+        repository.insert(&same, false, &audit()).await.unwrap();
+    }
+    assert_eq!(named("wörk 2", &all).await.len(), ResourceName::MAX_MATCHES);
+}
+
+async fn page_is_oldest_first_and_counts_the_scope(stores: &Stores) {
+    let repository = &stores.workspaces;
+    for number in [2, 3, 1] {
+        add_workspace(stores, number).await;
+    }
+    let same_time = Workspace { created_at: workspace(3).created_at, ..workspace(4) };
+    repository.insert(&same_time, false, &audit()).await.unwrap();
+    let all = ManagementScope::UNRESTRICTED;
+    let page = async |within: &ManagementScope, offset, limit| repository.page(within, offset, limit).await.unwrap();
+    assert_eq!(page(&all, 0, 2).await, (vec![workspace(1), workspace(2)], 4));
+    assert_eq!(page(&all, 2, 9).await, (vec![workspace(3), same_time], 4));
+    assert_eq!(page(&all, 4, 9).await, (Vec::new(), 4));
+    assert_eq!(page(&scope(&[3, 1, 9]), 1, 1).await, (vec![workspace(3)], 2));
+}
+
 async fn insert_with_unique_name_rejects_names_of_existing_workspaces(stores: &Stores) {
     let repository = &stores.workspaces;
     let named = |number| Workspace { name: workspace(1).name, ..workspace(number) };
@@ -69,7 +124,7 @@ async fn insert_with_unique_name_rejects_names_of_existing_workspaces(stores: &S
     assert_eq!(repository.list().await.unwrap(), [workspace(1)], "nothing is added");
     assert_eq!(repository.insert(&named(3), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
     for number in [1, 3] {
-        repository.delete(workspace_id(number), &audit()).await.unwrap();
+        repository.delete(&named(number), &audit()).await.unwrap();
     }
     assert_eq!(insert_unique(named(4)).await, WorkspaceInsertion::Inserted, "the name of deleted workspaces is free");
 }
@@ -138,7 +193,7 @@ async fn bootstrap_counts_deleted_keys(stores: &Stores) {
         stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
         "no management key yet"
     );
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(
         !stores.workspaces.bootstrap(&workspace(3), &management_key(2), &audit()).await.unwrap(),
         "deleted ones count"
@@ -250,7 +305,8 @@ async fn insert_rejects_slugs_of_existing_workspaces(stores: &Stores) {
     assert_eq!(repository.insert(&second, false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
     assert_eq!(repository.free_slug(&slug).await.unwrap(), slug.numbered(3));
     let winner = repository.list().await.unwrap()[0].id;
-    repository.delete(winner, &audit()).await.unwrap();
+    let winner = repository.find(winner).await.unwrap().unwrap();
+    repository.delete(&winner, &audit()).await.unwrap();
     assert_eq!(repository.free_slug(&slug).await.unwrap(), slug, "the slug of a deleted workspace is free");
     assert_eq!(repository.insert(&slugged(10), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
 }
@@ -268,24 +324,25 @@ async fn first_credit_is_a_change_of_the_workspace(stores: &Stores) {
     add_workspace(stores, 1).await;
     let add = async |pico| {
         let before = newest_change(stores).await;
-        stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap().unwrap();
+        add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap().unwrap();
         newest_change(stores).await != before
     };
     assert!(add(10).await, "the first credit");
     assert!(!add(5).await, "more credit changes no cached key");
     let before = newest_change(stores).await;
-    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "no credit any more");
     assert!(add(0).await, "the first credit after none, of nothing");
 }
 
 async fn add_credit_adds_to_balance(stores: &Stores) {
     add_workspace(stores, 1).await;
-    let add = async |pico| stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap();
+    let add =
+        async |pico| add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap();
     assert_eq!(add(10).await, Some(Usd::from_pico(10)), "an unlimited workspace starts from zero");
     assert_eq!(add(-13).await, Some(Usd::from_pico(-3)), "a negative amount takes away");
     assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(Usd::from_pico(-3)));
-    let unknown = stores.workspaces.add_credit(workspace_id(2), Usd::from_pico(1), &audit()).await.unwrap();
+    let unknown = add_credit(&*stores.workspaces, workspace_id(2), Usd::from_pico(1), &audit()).await.unwrap();
     assert_eq!(unknown, None, "there is no such workspace");
 }
 
@@ -293,7 +350,7 @@ async fn concurrent_credits_add_up(stores: &Stores) {
     add_workspace(stores, 1).await;
     join_all((1..=16).map(|pico| {
         let repository = &stores.workspaces;
-        async move { repository.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap() }
+        async move { add_credit(&**repository, workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap() }
     }))
     .await;
     let credit = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit;
@@ -304,8 +361,24 @@ async fn add_credit_rejects_sum_out_of_range(stores: &Stores) {
     for (number, edge, step) in [(1, i64::MAX, 1), (2, i64::MIN, -1)] {
         let full = Workspace { credit: Some(Usd::from_pico(edge)), created_at: at(0), ..workspace(number) };
         stores.workspaces.insert(&full, false, &audit()).await.unwrap();
-        let beyond = stores.workspaces.add_credit(full.id, Usd::from_pico(step), &audit()).await;
-        assert!(matches!(beyond, Err(StoreError::Corrupt(_))), "a sum out of range is refused: {beyond:?}");
+        let beyond = add_credit(&*stores.workspaces, full.id, Usd::from_pico(step), &audit()).await;
+        assert!(matches!(beyond, Err(WorkspaceError::CreditOutOfRange)), "{beyond:?}");
         assert_eq!(stores.workspaces.find(full.id).await.unwrap().unwrap().credit, full.credit, "and changes nothing");
     }
+}
+
+async fn rejected_credit_edit_changes_nothing(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
+    let before = newest_change(stores).await;
+    let edit = |seen: &Workspace, credit: &Credit| {
+        assert_eq!((seen.id, seen.credit), (workspace_id(1), Some(Usd::from_pico(5))));
+        assert_eq!(*credit, Credit { granted: Some(Usd::from_pico(5)), spent: Usd::ZERO });
+        Err(WorkspaceError::NoCreditToTake)
+    };
+    let rejected = stores.workspaces.change_credit(workspace_id(1), &edit).await;
+    assert!(matches!(rejected, Err(WorkspaceError::NoCreditToTake)), "{rejected:?}");
+    assert_eq!(newest_change(stores).await, before);
+    let expected = Credit { granted: Some(Usd::from_pico(5)), spent: Usd::ZERO };
+    assert_eq!(stores.workspaces.credit(workspace_id(1)).await.unwrap(), Some(expected));
 }

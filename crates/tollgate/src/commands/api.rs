@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 use super::Context;
 use super::context::read_secret;
-use super::references::find_workspace;
 use crate::cli::ServerArgs;
 use crate::output::{Column, columns, pointer, record};
 use crate::wiring::{PrivateApplication, SocketFolder};
@@ -225,9 +224,6 @@ impl<'a> Api<'a> {
     pub async fn workspace(&self, name: &str) -> anyhow::Result<String> {
         if name.parse::<Uuid>().is_ok() {
             return Ok(name.to_owned());
-        }
-        if !matches!(self.door, Door::Url { .. }) {
-            return Ok(find_workspace(&self.context.stores().await?, name).await?.to_string());
         }
         let found = self.get(&format!("/workspaces/{}", segment(name))).await?;
         text_at(&found, "/data/id").context("the workspace has no id")

@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use domain::json::Json;
 use http::Method;
 
-use super::api::{Api, elements, object, segment, text_at};
+use super::api::{Api, elements, null, object, segment, text_at};
 use super::context::read_json;
 use crate::cli::GuardrailCommand;
 use crate::output::{Column, note, pointer};
@@ -55,7 +55,7 @@ pub async fn run(api: &Api<'_>, command: GuardrailCommand) -> anyhow::Result<Exi
             api.show(&api.call(Method::POST, &path(&id, "/assignments/keys/remove"), Some(&keys)).await?)
         }
         GuardrailCommand::Explain { id, from, key } => explain(api, &id, &from, key.as_deref()).await,
-        GuardrailCommand::Default { id: Some(id), .. } => set_default(api, &id, "true").await,
+        GuardrailCommand::Default { id: Some(id), .. } => set_default(api, &id).await,
         GuardrailCommand::Default { id: None, workspace, .. } => clear_default(api, workspace.as_deref()).await,
     }
 }
@@ -147,20 +147,29 @@ fn key_words(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<Str
     Ok(texts)
 }
 
-async fn set_default(api: &Api<'_>, id: &str, is_default: &str) -> anyhow::Result<ExitCode> {
-    let body = Json::object([("workspace_default", is_default)]);
-    api.show(&api.call(Method::PATCH, &path(id, ""), Some(&body)).await?)
+async fn set_default(api: &Api<'_>, id: &str) -> anyhow::Result<ExitCode> {
+    let guardrail = api.get(&path(id, "")).await?;
+    let workspace = text_at(&guardrail, "/data/workspace_id").context("the guardrail has no workspace")?;
+    change_default(api, &workspace, text_at(&guardrail, "/data/id").as_deref().map(Json::string)).await
 }
 
 async fn clear_default(api: &Api<'_>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let workspace = api.optional_workspace(workspace).await?;
-    let list = api.list("/guardrails", &[("workspace_id", workspace.as_deref())]).await?;
-    let all = elements(&list);
-    let is_default = |one: &&Json| pointer(one, "/workspace_default").is_some_and(|value| value.text() == "true");
-    match all.iter().find(is_default).and_then(|one| text_at(one, "/id")) {
-        Some(id) => set_default(api, &id, "false").await,
-        None => api.show(&Json::object([("default_guardrail_id", "null")])),
-    }
+    let workspace = match workspace {
+        Some(workspace) => workspace.to_owned(),
+        None => {
+            let all = elements(&api.list("/workspaces", &[]).await?);
+            let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
+            let default = all.iter().find(is_default).and_then(|one| text_at(one, "/id"));
+            default.context("there is no default workspace")?
+        }
+    };
+    change_default(api, &workspace, Some(null())).await
+}
+
+async fn change_default(api: &Api<'_>, workspace: &str, guardrail: Option<Json>) -> anyhow::Result<ExitCode> {
+    let workspace = format!("/workspaces/{}", segment(workspace));
+    let body = object(&[("default_guardrail_id", guardrail)]);
+    api.show(&api.call(Method::PATCH, &workspace, Some(&body)).await?)
 }
 
 /// Explains what a guardrail would do with a request. Nothing is sent, held or charged.

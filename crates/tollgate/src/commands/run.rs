@@ -110,7 +110,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Config(ConfigCommand::Init { file }) => generate::create_configuration(&context.output, &file),
         Command::Openapi => generate::print_openapi(context),
         Command::Completions { shell } => generate::print_completions(&context.output, shell),
-        Command::Serve(args) => serve::run(context, args).await,
+        Command::Serve(args) => Box::pin(serve::run(context, args)).await,
         Command::Demo { exit, verbose } => demo::run(context, exit, verbose).await,
     }
 }

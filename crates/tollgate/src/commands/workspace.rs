@@ -3,13 +3,12 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
+use domain::change::Change;
 use domain::edit::Edit;
-use domain::file::DeleteDocument;
 use domain::money::Usd;
-use domain::retention::{DeleteWorkspace, DeleteWorkspaceError};
+use domain::retention::DeleteWorkspaceError;
 use domain::workspace::{BudgetsChange, RatesChange, WorkspaceChange, WorkspaceContent, WorkspaceError};
 
 use super::Context;
@@ -57,9 +56,9 @@ async fn create(
     let settings = WorkspaceChange { owner_id, ..WorkspaceChange::named(name.unwrap_or(UNNAMED)) };
     // Only chosen names are unique.
     let workspace = if name.is_none() || allow_duplicate {
-        create.execute(&by, &settings).await?
+        create.execute(&Change::plain(&by), &settings).await?
     } else {
-        create.execute_unique(&by, &settings).await?
+        create.execute_unique(&Change::plain(&by), &settings).await?
     };
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))
@@ -130,7 +129,9 @@ async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) 
     if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
         return Err(WorkspaceError::NameTaken(name.to_owned()).into());
     }
-    stores.manage_workspaces().update(&context.authority(), id, &WorkspaceChange::named(name)).await?;
+    let by = context.authority();
+    let edit = WorkspaceChange::named(name);
+    stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &edit).await?;
     let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
     context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
 }
@@ -139,7 +140,9 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    let balance = stores.manage_workspaces().add_credit(&context.authority(), id, amount).await?;
+    let by = context.authority();
+    let credit = stores.manage_workspaces().add_credit(&Change::plain(&by), &(&id).into(), amount).await?;
+    let balance = credit.remaining().unwrap_or_default();
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))
 }
@@ -147,7 +150,8 @@ async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyh
 async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, named.id()).await?;
-    stores.manage_workspaces().clear_credit(&context.authority(), id).await?;
+    let by = context.authority();
+    stores.manage_workspaces().clear_credit(&Change::plain(&by), &(&id).into()).await?;
     let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
     context.output.show(&view, || format!("The workspace {id} has no credit limit."))
 }
@@ -161,7 +165,9 @@ async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode
     };
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
-    let budgets = stores.manage_workspaces().set_budgets(&context.authority(), id, change).await?.budgets;
+    let by = context.authority();
+    let changed = stores.manage_workspaces().set_budgets(&Change::plain(&by), &(&id).into(), change).await?;
+    let budgets = changed.budgets;
     let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
     context.output.show(&view, || {
         let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
@@ -183,7 +189,8 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, args.workspace.id()).await?;
     let change = WorkspaceChange { rates, ..WorkspaceChange::default() };
-    let rates = stores.manage_workspaces().update(&context.authority(), id, &change).await?.rates;
+    let by = context.authority();
+    let rates = stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &change).await?.rates;
     let view = WorkspaceRatesView {
         id: id.to_string(),
         requests_per_minute: rates.requests_per_minute,
@@ -214,7 +221,8 @@ async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(id)).await?;
     let change = WorkspaceChange { suspended: Some(suspended), ..WorkspaceChange::default() };
-    stores.manage_workspaces().update(&context.authority(), id, &change).await?;
+    let by = context.authority();
+    stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &change).await?;
     let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "active again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))
@@ -224,16 +232,10 @@ async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::
 async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceContent]) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let id = context.workspace(&stores, Some(named)).await?;
-    let delete = DeleteWorkspace {
-        workspaces: Arc::clone(&stores.workspaces),
-        keys: Arc::clone(&stores.keys),
-        manage_keys: stores.manage_keys(),
-        documents: Arc::clone(&stores.documents),
-        delete_document: DeleteDocument::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
-        destinations: broadcast::manage_destinations(&context.config, &stores)?,
-        guardrails: stores.manage_guardrails(&context.config).await?,
-    };
-    let deleted = delete.execute(&context.authority(), id, with).await.map_err(|error| match error {
+    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
+    let delete = stores.delete_workspace(destinations, stores.manage_guardrails(&context.config).await?);
+    let by = context.authority();
+    let deleted = delete.execute(&Change::plain(&by), &(&id).into(), with).await.map_err(|error| match error {
         DeleteWorkspaceError::Workspace(WorkspaceError::NotEmpty(remaining)) => {
             let kinds = remaining.counts().into_iter().filter(|(_, count)| *count > 0);
             let kinds: Vec<&str> = kinds.map(|(kind, _)| kind.as_str()).collect();

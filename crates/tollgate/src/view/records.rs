@@ -3,7 +3,6 @@
 use domain::audit::{AuditEntry, AuditVerification, RowViolation};
 use domain::budget::LiveProcess;
 use domain::container::{ContainerId, ContainerPath};
-use domain::file::Document;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -34,7 +34,7 @@ pub const DOMAIN: Order = Order {
         &["guardrail"],
         &["decision"],
         &["observability"],
-        &["retention"],
+        &["operation", "retention"],
     ],
     exceptions: &[],
 };

@@ -3,24 +3,27 @@
 use domain::json::{Json, JsonKind, JsonText};
 use domain::observability::DestinationFields;
 use serde::de::DeserializeOwned;
-use wires::client::{ErrorLocation, check_names, read_members};
+use wires::client::{ErrorLocation, check_names, read_members, read_object};
 
 use crate::http::error::ApiError;
+use crate::http::members::NeutralMember;
 
 /// The members of a destination that have a function.
 const NAMES: [&str; 8] =
     ["name", "type", "config", "enabled", "privacy_mode", "sampling_rate", "api_key_hashes", "workspace_id"];
 /// Members that published clients send and that have no function here.
-const NEUTRAL_NAMES: [&str; 6] = [
-    "broadcast_generation_cost",
-    "broadcast_generation_cost_allocation",
-    "broadcast_generation_identity",
-    "broadcast_generation_request_context",
-    "filter_rules",
-    "regions",
+const NEUTRAL: [NeutralMember; 6] = [
+    NeutralMember::new("broadcast_generation_cost", &["false"]),
+    NeutralMember::new("broadcast_generation_cost_allocation", &["false"]),
+    NeutralMember::new("broadcast_generation_identity", &["false"]),
+    NeutralMember::new("broadcast_generation_request_context", &["false"]),
+    NeutralMember {
+        name: "filter_rules",
+        values: &["[]"],
+        remedy: ": use api_key_hashes, sampling_rate and privacy_mode",
+    },
+    NeutralMember::new("regions", &["[]", r#"["global"]"#]),
 ];
-/// Their neutral values besides null, in the same order.
-const NEUTRAL_VALUES: [&str; 6] = ["false", "false", "false", "false", "[]", "[]"];
 /// Members that only the service sets. They may be sent back.
 const READ_ONLY: [&str; 4] = ["id", "created_at", "updated_at", "signed"];
 /// The members of `config`. The only `method` is POST.
@@ -30,12 +33,9 @@ const CONFIG_NAMES: [&str; 5] = ["url", "endpoint", "headers", "secret", "method
 pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
     let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace] = read_members(text, &NAMES)?;
     // A misspelt restriction must not be ignored.
-    let known: Vec<&str> = NAMES.into_iter().chain(NEUTRAL_NAMES).collect();
+    let known: Vec<&str> = NAMES.into_iter().chain(NEUTRAL.map(|member| member.name)).collect();
     check_names(text, &known, &READ_ONLY).map_err(ApiError::invalid)?;
-    let values = read_members(text, &NEUTRAL_NAMES)?;
-    for ((path, neutral), value) in NEUTRAL_NAMES.into_iter().zip(NEUTRAL_VALUES).zip(values) {
-        check_neutral(path, neutral, value)?;
-    }
+    NeutralMember::check_all(&NEUTRAL, &read_object(text)?.members().unwrap_or_default())?;
     let mut fields = DestinationFields {
         name: parse_member("name", "a string", name)?,
         kind: parse_member("type", "a string", kind)?,
@@ -52,17 +52,6 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
         read_config(config, &mut fields)?;
     }
     Ok((fields, parse_member("workspace_id", "a string", workspace)?))
-}
-
-/// Rejects a value that this service cannot apply. The record's own value is accepted, so that it can be sent back.
-fn check_neutral(path: &str, neutral: &str, value: Option<JsonText<'_>>) -> Result<(), ApiError> {
-    let Some(value) = value.map(JsonText::get) else { return Ok(()) };
-    let is_whole_world = path == "regions" && serde_json::from_str::<[&str; 1]>(value).is_ok_and(|of| of == ["global"]);
-    if value == neutral || is_whole_world {
-        return Ok(());
-    }
-    let remedy = if path == "filter_rules" { ": use api_key_hashes, sampling_rate and privacy_mode" } else { "" };
-    Err(invalid(path, &format!("is not supported{remedy}")))
 }
 
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
@@ -200,8 +189,8 @@ mod tests {
 
     #[test]
     fn members_without_a_function_are_accepted_with_their_neutral_value() {
-        for (name, neutral) in NEUTRAL_NAMES.into_iter().zip(NEUTRAL_VALUES) {
-            for value in [neutral, "null"] {
+        for NeutralMember { name, values, .. } in NEUTRAL {
+            for value in values.iter().chain([&"null"]) {
                 assert!(fields(&format!(r#"{{"{name}":{value}}}"#)).is_empty(), "{name}: {value}");
             }
             assert!(fault(&format!(r#"{{"{name}":7}}"#)).starts_with(&format!("{name} is not supported")));

@@ -1,5 +1,6 @@
 //! `…/observability/destinations`: the trace destinations of a workspace. Management keys only.
 
+pub(crate) mod act;
 pub(crate) mod change;
 mod fields;
 pub(crate) mod read;

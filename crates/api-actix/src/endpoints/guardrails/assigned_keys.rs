@@ -2,9 +2,9 @@
 
 use domain::guardrail::KeyAssignment;
 
-use super::{PageRange, limit, offset};
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
+use crate::http::page::{DEFAULT_LIMIT, PageRange};
 use crate::http::response::time;
 
 /// `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
@@ -51,16 +51,18 @@ impl<'a> AssignmentView<'a> {
 fn describe_list() -> Operation {
     let description = "A page of the keys assigned to a guardrail.";
     let body = BodySchema::page::<AssignmentView<'_>>("KeyAssignmentListResponse", description);
-    Operation::management("listGuardrailKeyAssignments", "List the keys of a guardrail", "Newest assignment first.")
-        .parameter(offset())
-        .parameter(limit())
+    let operation = Operation::management(
+        "listGuardrailKeyAssignments",
+        "List the keys of a guardrail",
+        "Newest assignment first.",
+    );
+    PageRange::describe(operation, DEFAULT_LIMIT)
         .answer(body, "The assignments", &[400, 404])
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
-    let range = PageRange::parse(call.request.query_string())?;
-    let (offset, limit) = (range.offset as u64, range.limit as u64);
+    let PageRange { offset, limit } = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
     let page = call.routed().guardrails.list_assigned_keys(by, &call.id()?, offset, limit).await?;
     let data = page.assignments.iter().map(AssignmentView::new).collect();
     Ok(Page::respond(data, page.total))

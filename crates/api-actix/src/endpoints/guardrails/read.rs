@@ -4,9 +4,10 @@ use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{GuardrailVersionView, GuardrailView};
-use super::{PageRange, limit, offset, record, version_number};
+use super::{record, version_number};
 use crate::endpoints::prelude::*;
 use crate::http::operation;
+use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/guardrails`: lists the guardrails of a workspace.
 pub(crate) const LIST: Route = Route::management(
@@ -20,22 +21,20 @@ pub(crate) const LIST: Route = Route::management(
 fn describe_list() -> Operation {
     let body = BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails.");
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    Operation::management("listGuardrails", "List the guardrails of a workspace", "Newest first.")
+    let operation = Operation::management("listGuardrails", "List the guardrails of a workspace", "Newest first.")
         .parameter(operation::query(
             "workspace_id",
             "The workspace id. Default: the default workspace, or the only one of the key.",
             id,
-        ))
-        .parameter(offset())
-        .parameter(limit())
-        .answer(body, "The guardrails", &[400, 404])
+        ));
+    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The guardrails", &[400, 404])
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    let range = PageRange::parse(query)?;
+    let range = PageRange::parse(query, DEFAULT_LIMIT)?;
     let workspace_id = parameters::workspace(query)?;
-    let page = call.routed().guardrails.list(by, workspace_id, range.offset, range.limit).await?;
+    let page = call.routed().guardrails.list(by, workspace_id, range.skip(), range.take()).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
     Ok(Page::respond(data, page.total as u64))
 }
@@ -72,18 +71,17 @@ pub(crate) const LIST_VERSIONS: Route = Route::management(
 fn describe_list_versions() -> Operation {
     let description = "A page of versions of a guardrail.";
     let body = BodySchema::page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", description);
-    Operation::management("listGuardrailVersions", "List the versions of a guardrail", "Newest first.")
-        .parameter(offset())
-        .parameter(limit())
+    let operation = Operation::management("listGuardrailVersions", "List the versions of a guardrail", "Newest first.");
+    PageRange::describe(operation, DEFAULT_LIMIT)
         .answer(body, "The versions", &[400, 404])
         .parameter(path("id", "The guardrail's id"))
 }
 
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
-    let range = PageRange::parse(call.request.query_string())?;
+    let range = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
     let versions = call.routed().guardrails.list_versions(by, &call.id()?).await?;
     let total_count = versions.len() as u64;
-    let data = versions.iter().skip(range.offset).take(range.limit).map(GuardrailVersionView::new).collect();
+    let data = versions.iter().skip(range.skip()).take(range.take()).map(GuardrailVersionView::new).collect();
     Ok(Page::respond(data, total_count))
 }
 

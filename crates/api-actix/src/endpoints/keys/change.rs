@@ -6,10 +6,9 @@ use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
-use super::{
-    default_for, default_workspace, fields, member, name, path_name, record, respond, respond_secret, with_usage,
-};
+use super::{default_for, default_workspace, fields, name, path_name, record, respond, respond_secret, with_usage};
 use crate::endpoints::prelude::*;
+use crate::http::members::located;
 use crate::http::operation;
 use crate::http::operation::{idempotency_key, if_match};
 
@@ -72,7 +71,7 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 
 fn workspace_error(error: ChooseWorkspaceError) -> ApiError {
     match error {
-        ChooseWorkspaceError::Unknown => member(ApiError::not_found(), "workspace_id", &"workspace not found"),
+        ChooseWorkspaceError::Unknown => located(ApiError::not_found(), "workspace_id", &"workspace not found"),
         ChooseWorkspaceError::Required => ApiError::invalid(error.to_string()),
         ChooseWorkspaceError::Store(store) => ApiError::store(store),
     }

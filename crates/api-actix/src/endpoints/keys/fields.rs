@@ -7,15 +7,14 @@ use domain::budget::{ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::{Json, JsonKind, unknown_name};
-use domain::money::Usd;
 use domain::rate::RateLimits;
-use wires::client::{ErrorLocation, read_object};
 
 use crate::http::error::ApiError;
+use crate::http::members::{MemberNames, Members, NeutralMember, amount, boolean, invalid, rate, string};
 use crate::http::parameters;
 
 /// The members of a request. `disabled` and `workspace_id` mean something else in each.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 13] = [
     "name",
     "disabled",
     "workspace_id",
@@ -29,8 +28,9 @@ const NAMES: [&str; 14] = [
     "creator_user_id",
     "external_user",
     "external",
-    "include_byok_in_limit",
 ];
+/// Members that published clients send and that have no function here.
+const NEUTRAL: [NeutralMember; 1] = [NeutralMember::new("include_byok_in_limit", &["false"])];
 /// The members of the record that only the service sets. A change ignores them, so that a record can be sent back.
 const READ_ONLY: [&str; 18] = [
     "id",
@@ -65,12 +65,12 @@ pub(super) struct NewKey {
 
 /// Reads a key to create.
 pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
-    let members = Members::read(text, &[])?;
-    if members.text("disabled").is_some() {
+    let members = read(text, &[])?;
+    if members.get("disabled").is_some() {
         return Err(invalid("disabled", "is not supported: create the key, then disable it"));
     }
-    let name = members.required_string("name")?;
-    let management = members.management()?;
+    let name = members.required("name", string)?;
+    let management = read_management(&members)?;
     let management = management.map(|scope| match scope {
         ManagementEdit { access: None, .. } => Err(invalid("management.access", "is required")),
         ManagementEdit { access: Some(access), workspaces } => scope_of(access, workspaces.of(None)),
@@ -100,7 +100,7 @@ pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
         expires_at: members.edit("expires_at", timestamp)?.of(None),
         guardrail_id: members.edit("guardrail_id", guardrail)?.of(None),
         creator_user_id: members.edit("creator_user_id", label)?.of(None),
-        external_user: members.external()?.of(None),
+        external_user: external(&members)?.of(None),
         ..NewApiKey::named(name, scope)
     };
     Ok(NewKey { new, workspace })
@@ -108,20 +108,14 @@ pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
 
 /// Reads a change; `None` without a writable member.
 pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> {
-    let members = Members::read(text, &READ_ONLY)?;
+    let members = read(text, &READ_ONLY)?;
     let management = match members.present("management") {
         // The record of an inference key has it.
         None => ManagementEdit { access: None, workspaces: Edit::Keep },
-        Some(_) => members.management()?.unwrap_or(ManagementEdit { access: None, workspaces: Edit::Keep }),
-    };
-    let name = members.get("name").map(|value| string("name", value)).transpose()?;
-    let is_disabled = |value: &Json| match value.text() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(invalid("disabled", "must be true or false")),
+        Some(_) => read_management(&members)?.unwrap_or(ManagementEdit { access: None, workspaces: Edit::Keep }),
     };
     let change = ApiKeyChange {
-        name,
+        name: members.value("name", string)?,
         workspace_id: members.edit("workspace_id", workspace)?.of(None),
         access: management.access,
         workspaces: management.workspaces,
@@ -130,16 +124,13 @@ pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> 
         requests_per_minute: members.edit("requests_per_minute", rate)?,
         tokens_per_minute: members.edit("tokens_per_minute", rate)?,
         expires_at: members.edit("expires_at", timestamp)?,
-        disabled: members.get("disabled").map(is_disabled).transpose()?,
+        disabled: members.value("disabled", boolean)?,
         guardrail_id: members.edit("guardrail_id", guardrail)?,
         creator_user_id: members.edit("creator_user_id", label)?,
-        external_user: members.external()?,
+        external_user: external(&members)?,
     };
     Ok(members.has_writable().then_some(change))
 }
-
-/// The members of a body.
-struct Members(Vec<(String, Json)>);
 
 /// The given members of `management`.
 struct ManagementEdit {
@@ -147,94 +138,49 @@ struct ManagementEdit {
     workspaces: Edit<Vec<WorkspaceId>>,
 }
 
-impl Members {
-    /// Reads the members. One that is unknown, or occurs twice, is an error.
-    fn read(text: &str, read_only: &[&str]) -> Result<Self, ApiError> {
-        let members = read_object(text)?.members().unwrap_or_default();
-        for (index, (name, _)) in members.iter().enumerate() {
-            if !NAMES.contains(&name.as_str()) && !read_only.contains(&name.as_str()) {
-                return Err(ApiError::invalid(unknown_name("member", name, NAMES)));
+fn read(text: &str, read_only: &'static [&'static str]) -> Result<Members, ApiError> {
+    Members::read(text, MemberNames { writable: &NAMES, read_only, neutral: &NEUTRAL })
+}
+
+/// Reads the label of the user: `external_user`, or `external.user` of published clients.
+fn external(members: &Members) -> Result<Edit<String>, ApiError> {
+    let Some(external) = members.present("external") else { return members.edit("external_user", label) };
+    if members.get("external_user").is_some() {
+        return Err(invalid("external", "is another form of external_user; use one of them"));
+    }
+    let own = external.members().ok_or_else(|| invalid("external", "must be an object"))?;
+    let mut user = None;
+    for (name, value) in &own {
+        match name.as_str() {
+            "user" => user = Some(label("external.user", value)?),
+            "api_key" if value.kind() == JsonKind::Null => {}
+            "api_key" => return Err(invalid("external.api_key", "is not supported")),
+            _ => return Err(invalid("external", &format!("has an {}", unknown_name("member", name, ["user"])))),
+        }
+    }
+    user.map(Edit::Set).ok_or_else(|| invalid("external.user", "is required"))
+}
+
+fn read_management(members: &Members) -> Result<Option<ManagementEdit>, ApiError> {
+    let Some(management) = members.present("management") else { return Ok(None) };
+    let own = management.members().ok_or_else(|| invalid("management", "must be an object"))?;
+    let mut edit = ManagementEdit { access: None, workspaces: Edit::Keep };
+    for (name, value) in &own {
+        match name.as_str() {
+            "access" => {
+                let access = value.as_string().and_then(|text| ManagementAccess::from_name(&text));
+                let fault = || invalid("management.access", "must be read, keys or write");
+                edit.access = Some(access.ok_or_else(fault)?);
             }
-            if members[..index].iter().any(|(other, _)| other == name) {
-                return Err(invalid(name, "is in the body more than once"));
-            }
-        }
-        let members = Self(members);
-        if members.text("include_byok_in_limit").is_some_and(|value| !matches!(value, "false" | "null")) {
-            return Err(invalid("include_byok_in_limit", "is not supported"));
-        }
-        Ok(members)
-    }
-
-    fn get(&self, name: &str) -> Option<&Json> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        self.get(name).map(Json::text)
-    }
-
-    /// Returns a member that is not null.
-    fn present(&self, name: &str) -> Option<&Json> {
-        self.get(name).filter(|value| value.kind() != JsonKind::Null)
-    }
-
-    fn has_writable(&self) -> bool {
-        self.0.iter().any(|(name, _)| NAMES.contains(&name.as_str()) && name != "include_byok_in_limit")
-    }
-
-    fn edit<T>(&self, name: &str, read: fn(&str, &Json) -> Result<T, ApiError>) -> Result<Edit<T>, ApiError> {
-        match self.get(name) {
-            None => Ok(Edit::Keep),
-            Some(value) if value.kind() == JsonKind::Null => Ok(Edit::Clear),
-            Some(value) => read(name, value).map(Edit::Set),
-        }
-    }
-
-    fn required_string(&self, name: &str) -> Result<String, ApiError> {
-        string(name, self.present(name).ok_or_else(|| invalid(name, "is required"))?)
-    }
-
-    /// Reads the label of the user: `external_user`, or `external.user` of published clients.
-    fn external(&self) -> Result<Edit<String>, ApiError> {
-        let Some(external) = self.present("external") else { return self.edit("external_user", label) };
-        if self.get("external_user").is_some() {
-            return Err(invalid("external", "is another form of external_user; use one of them"));
-        }
-        let members = external.members().ok_or_else(|| invalid("external", "must be an object"))?;
-        let mut user = None;
-        for (name, value) in &members {
-            match name.as_str() {
-                "user" => user = Some(label("external.user", value)?),
-                "api_key" if value.kind() == JsonKind::Null => {}
-                "api_key" => return Err(invalid("external.api_key", "is not supported")),
-                _ => return Err(invalid("external", &format!("has an {}", unknown_name("member", name, ["user"])))),
+            "workspaces" if value.kind() == JsonKind::Null => edit.workspaces = Edit::Clear,
+            "workspaces" => edit.workspaces = Edit::Set(workspaces(value)?),
+            _ => {
+                let fault = unknown_name("member", name, ["access", "workspaces"]);
+                return Err(invalid("management", &format!("has an {fault}")));
             }
         }
-        user.map(Edit::Set).ok_or_else(|| invalid("external.user", "is required"))
     }
-
-    fn management(&self) -> Result<Option<ManagementEdit>, ApiError> {
-        let Some(management) = self.present("management") else { return Ok(None) };
-        let members = management.members().ok_or_else(|| invalid("management", "must be an object"))?;
-        let mut edit = ManagementEdit { access: None, workspaces: Edit::Keep };
-        for (name, value) in &members {
-            match name.as_str() {
-                "access" => {
-                    let access = value.as_string().and_then(|text| ManagementAccess::from_name(&text));
-                    let fault = || invalid("management.access", "must be read, keys or write");
-                    edit.access = Some(access.ok_or_else(fault)?);
-                }
-                "workspaces" if value.kind() == JsonKind::Null => edit.workspaces = Edit::Clear,
-                "workspaces" => edit.workspaces = Edit::Set(workspaces(value)?),
-                _ => {
-                    let fault = unknown_name("member", name, ["access", "workspaces"]);
-                    return Err(invalid("management", &format!("has an {fault}")));
-                }
-            }
-        }
-        Ok(Some(edit))
-    }
+    Ok(Some(edit))
 }
 
 fn workspaces(value: &Json) -> Result<Vec<WorkspaceId>, ApiError> {
@@ -245,10 +191,6 @@ fn workspaces(value: &Json) -> Result<Vec<WorkspaceId>, ApiError> {
 
 fn scope_of(access: ManagementAccess, workspaces: Option<Vec<WorkspaceId>>) -> Result<ManagementScope, ApiError> {
     ManagementScope::try_new(access, workspaces).map_err(|error| invalid("management.workspaces", &error.to_string()))
-}
-
-fn string(name: &str, value: &Json) -> Result<String, ApiError> {
-    value.as_string().ok_or_else(|| invalid(name, "must be a string"))
 }
 
 fn label(name: &str, value: &Json) -> Result<String, ApiError> {
@@ -266,17 +208,6 @@ fn guardrail(name: &str, value: &Json) -> Result<GuardrailId, ApiError> {
     string(name, value)?.parse().map_err(|_| invalid(name, "must be the id of a guardrail"))
 }
 
-/// Reads an amount exactly: a number, never through a float.
-fn amount(name: &str, value: &Json) -> Result<Usd, ApiError> {
-    let number = (value.kind() == JsonKind::Number).then(|| value.text().parse().ok()).flatten();
-    number.ok_or_else(|| invalid(name, "must be an amount of USD: a number with at most 12 decimals, or null"))
-}
-
-fn rate(name: &str, value: &Json) -> Result<u32, ApiError> {
-    let number = value.text().parse().ok().filter(|number| *number >= 1);
-    number.ok_or_else(|| invalid(name, "must be a whole number of at least 1, or null"))
-}
-
 fn interval(name: &str, value: &Json) -> Result<ResetInterval, ApiError> {
     let interval = value.as_string().and_then(|text| ResetInterval::from_name(&text));
     interval.ok_or_else(|| invalid(name, "must be daily, weekly, monthly or null"))
@@ -288,10 +219,6 @@ fn timestamp(name: &str, value: &Json) -> Result<DateTime<Utc>, ApiError> {
     let at = DateTime::parse_from_rfc3339(&text).ok().filter(|at| at.offset().local_minus_utc() == 0);
     let at = at.ok_or_else(|| invalid(name, "must be an RFC 3339 time in UTC, such as 2027-01-31T00:00:00Z, or null"));
     Ok(at?.to_utc())
-}
-
-fn invalid(path: &str, fault: &str) -> ApiError {
-    ApiError::invalid(format!("{path}: {fault}")).location(ErrorLocation::Member(path.to_owned()))
 }
 
 #[cfg(test)]

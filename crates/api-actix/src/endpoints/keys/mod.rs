@@ -13,11 +13,11 @@ use domain::naming::{NameError, ResourceName};
 use domain::secret::ApiKeySecret;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 use utoipa::openapi::path::Parameter;
-use wires::client::ErrorLocation;
 
 use crate::http::call::Call;
 use crate::http::change::RecordResponse;
 use crate::http::error::ApiError;
+use crate::http::members::located;
 use crate::http::operation::path;
 
 use record::KeyView;
@@ -82,15 +82,10 @@ impl From<NameError> for ApiError {
     }
 }
 
-/// Creates the error of a member of the body.
-fn member(plain: ApiError, path: &str, error: &impl ToString) -> ApiError {
-    plain.message(format!("{path}: {}", error.to_string())).location(ErrorLocation::Member(path.to_owned()))
-}
-
 /// Creates the error of invalid limits.
 fn limits(plain: ApiError, error: InvalidKeyLimit) -> ApiError {
     match error {
-        InvalidKeyLimit::NotPositive => member(plain, "limit", &error),
+        InvalidKeyLimit::NotPositive => located(plain, "limit", &error),
         InvalidKeyLimit::NoRate | InvalidKeyLimit::OfManagementKey => plain.message(error.to_string()),
     }
 }
@@ -100,11 +95,11 @@ impl From<CreateApiKeyError> for ApiError {
         let plain = Self::from_kind(error.kind());
         match error {
             CreateApiKeyError::Restricted(restricted) => restricted.into(),
-            CreateApiKeyError::InvalidName(invalid) => member(plain, "name", &invalid),
+            CreateApiKeyError::InvalidName(invalid) => located(plain, "name", &invalid),
             CreateApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
-            CreateApiKeyError::UnknownWorkspace => member(plain, "workspace_id", &error),
-            CreateApiKeyError::UnknownGuardrail => member(plain, "guardrail_id", &error),
-            CreateApiKeyError::ExpiryInThePast => member(plain, "expires_at", &error),
+            CreateApiKeyError::UnknownWorkspace => located(plain, "workspace_id", &error),
+            CreateApiKeyError::UnknownGuardrail => located(plain, "guardrail_id", &error),
+            CreateApiKeyError::ExpiryInThePast => located(plain, "expires_at", &error),
             CreateApiKeyError::InvalidLabel(_) | CreateApiKeyError::NameTaken(_) => plain.message(error.to_string()),
             CreateApiKeyError::Store(store) => Self::store(store),
         }
@@ -118,16 +113,16 @@ impl From<ChangeApiKeyError> for ApiError {
             ChangeApiKeyError::Restricted(restricted) => restricted.into(),
             ChangeApiKeyError::Name(name) => name.into(),
             ChangeApiKeyError::PreconditionFailed(failed) => plain.message(failed.to_string()),
-            ChangeApiKeyError::InvalidName(invalid) => member(plain, "name", &invalid),
+            ChangeApiKeyError::InvalidName(invalid) => located(plain, "name", &invalid),
             ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
-            ChangeApiKeyError::ResetWithoutLimit => member(plain, "limit_reset", &"requires a limit"),
-            ChangeApiKeyError::UnknownGuardrail => member(plain, "guardrail_id", &error),
+            ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit"),
+            ChangeApiKeyError::UnknownGuardrail => located(plain, "guardrail_id", &error),
             ChangeApiKeyError::UnknownWorkspace | ChangeApiKeyError::InvalidScope(_) => {
-                member(plain, "management.workspaces", &error)
+                located(plain, "management.workspaces", &error)
             }
-            ChangeApiKeyError::OtherWorkspace => member(plain, "workspace_id", &error),
-            ChangeApiKeyError::ExpiryInThePast => member(plain, "expires_at", &error),
-            ChangeApiKeyError::GraceTooLong => member(plain, "grace_seconds", &error),
+            ChangeApiKeyError::OtherWorkspace => located(plain, "workspace_id", &error),
+            ChangeApiKeyError::ExpiryInThePast => located(plain, "expires_at", &error),
+            ChangeApiKeyError::GraceTooLong => located(plain, "grace_seconds", &error),
             ChangeApiKeyError::Store(store) => Self::store(store),
             ChangeApiKeyError::Contended => {
                 plain.message("The key was changed concurrently by another call. Read it again and repeat the change.")

@@ -10,6 +10,7 @@ use super::{default_for, default_workspace, name, path_name};
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 use crate::http::operation;
+use crate::http::page::{MAX_LIMIT, PageRange};
 
 /// `GET …/keys`: lists keys.
 pub(crate) const LIST: Route =
@@ -27,9 +28,6 @@ const PARAMETERS: [&str; 9] = [
     "offset",
     "limit",
 ];
-/// The default and the maximum number of keys on a page.
-const MAX_LIMIT: usize = 100;
-
 fn describe_list() -> Operation {
     let body = BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys.");
     let text = || ObjectBuilder::new().schema_type(Type::String);
@@ -37,21 +35,17 @@ fn describe_list() -> Operation {
         let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default)));
         operation::query(name, description, schema)
     };
-    let number = |minimum: usize| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));
     let kinds = text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")));
-    let limit = number(1).maximum(Some(MAX_LIMIT)).default(Some(json!(MAX_LIMIT)));
     let workspace = "Only keys of this workspace. Default: all workspaces of the caller.";
-    Operation::management("listKeys", "List keys", "Newest first.")
+    let operation = Operation::management("listKeys", "List keys", "Newest first.")
         .parameter(operation::query("workspace_id", workspace, text()))
         .parameter(operation::query("name", "Only keys of this name.", text()))
         .parameter(operation::query("external_user", "Only keys with this label.", text()))
         .parameter(operation::query("guardrail_id", "Only keys with this guardrail.", text()))
         .parameter(operation::query("kind", "Management keys need an unrestricted key.", kinds))
         .parameter(flag("include_disabled", "False leaves out disabled keys.", true))
-        .parameter(flag("include_expired", "True adds expired keys.", false))
-        .parameter(operation::query("offset", "The number of keys to skip.", number(0)))
-        .parameter(operation::query("limit", "The maximum number of keys on a page.", limit))
-        .answer(body, "The keys", &[400, 404])
+        .parameter(flag("include_expired", "True adds expired keys.", false));
+    PageRange::describe(operation, MAX_LIMIT).answer(body, "The keys", &[400, 404])
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -62,11 +56,7 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
         Some("management") => true,
         Some(_) => return Err(ApiError::invalid("kind must be inference or management")),
     };
-    let offset = parameters::count(query, "offset")?.unwrap_or(0);
-    let limit = parameters::count(query, "limit")?.unwrap_or(MAX_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
-    }
+    let range = PageRange::parse(query, MAX_LIMIT)?;
     let guardrail_id = match parameters::value(query, "guardrail_id")? {
         Some(guardrail) => Some(call.routed().guardrails.get(by, &guardrail).await?.guardrail.id),
         None => None,
@@ -82,7 +72,7 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let workspace_id = parameters::workspace(query)?;
     let include_expired = parameters::switch(query, "include_expired")?.unwrap_or(false);
     let filter = KeyListFilter { keys, workspace_id, include_expired };
-    let page = call.gateway.services.read_keys.list(by, filter, offset as u64, limit as u64).await?;
+    let page = call.gateway.services.read_keys.list(by, filter, range.offset, range.limit).await?;
     let default = if is_management { default_workspace(call, by).await? } else { None };
     let data = page.keys.iter().map(|record| KeyView::new(record, default.as_deref())).collect();
     Ok(Page::respond(data, page.total))

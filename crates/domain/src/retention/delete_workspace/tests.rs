@@ -1,9 +1,10 @@
 use super::*;
-use crate::api_key::{ApiKeyScope, CreateApiKey, NewApiKey};
+use crate::api_key::{ApiKeyRepository, ApiKeyScope, CreateApiKey, NewApiKey};
 use crate::guardrail::{GuardrailDraft, GuardrailRepository, KnownNames};
 use crate::observability::{DestinationFields, DestinationRepository, MockMessageSender};
 use crate::routing::EndpointDirectory;
 use crate::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
+use crate::version::IfMatch;
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
 struct Fixture {
@@ -22,10 +23,8 @@ fn fixture() -> Fixture {
     let blobs = Arc::new(MemoryBlobStore::new(FixedClock::default()));
     let delete = DeleteWorkspace {
         workspaces: store.workspaces(),
-        keys: store.api_keys(),
-        manage_keys: ManageApiKeys::new(store.api_keys(), clock.clone()),
-        documents: store.documents(),
-        delete_document: DeleteDocument::new(store.documents(), blobs),
+        keys: ManageApiKeys::new(store.api_keys(), clock.clone()),
+        documents: DeleteDocument::new(store.documents(), blobs),
         destinations: ManageDestinations {
             destinations: store.destinations(),
             workspaces: store.workspaces(),
@@ -49,7 +48,7 @@ impl Fixture {
     async fn workspace(&self) -> WorkspaceId {
         let create = CreateWorkspace::new(self.store.workspaces(), self.clock.clone(), self.ids.clone());
         create.default(&Authority::system()).await.unwrap();
-        create.execute(&Authority::system(), &WorkspaceChange::named("w")).await.unwrap().id
+        create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("w")).await.unwrap().id
     }
 
     /// Adds two keys, a guardrail and a destination.
@@ -78,7 +77,7 @@ impl Fixture {
         id: WorkspaceId,
         with: &[WorkspaceContent],
     ) -> Result<DeletedWorkspace, DeleteWorkspaceError> {
-        self.delete.execute(&Authority::system(), id, with).await
+        self.delete.execute(&Change::plain(&Authority::system()), &(&id).into(), with).await
     }
 }
 
@@ -118,4 +117,25 @@ async fn delete_rejects_default_workspace_before_it_deletes_contents() {
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert_eq!(error.to_string(), "the default workspace cannot be deleted");
     assert_eq!(fixture.store.api_keys().list(Some(default)).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn delete_of_another_version_deletes_nothing() {
+    let fixture = fixture();
+    let id = fixture.workspace().await;
+    fixture.fill(id).await;
+    let by = Authority::system();
+    let found = fixture.store.workspaces().find(id).await.unwrap().unwrap();
+    let stale = Workspace { suspended: true, ..found.clone() }.version();
+    let execute = async |version| {
+        let change = Change::conditional(&by, Some(IfMatch::Versions(vec![version])));
+        fixture.delete.execute(&change, &ResourceName::new(found.slug.as_str()), &WorkspaceContent::ALL).await
+    };
+    assert_eq!(execute(stale).await.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap().len(), 2);
+    // Its default guardrail goes along, which changes the workspace.
+    let guardrail = fixture.store.guardrails().list(id).await.unwrap()[0].id.to_string();
+    fixture.delete.guardrails.set_default(&by, &guardrail).await.unwrap();
+    let current = fixture.store.workspaces().find(id).await.unwrap().unwrap().version();
+    assert_eq!(execute(current).await.unwrap().contents, FULL);
 }

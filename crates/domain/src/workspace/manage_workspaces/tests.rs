@@ -1,10 +1,12 @@
 use super::*;
 use crate::audit::{Actor, AuditLog};
+use crate::authority::Authority;
 use crate::budget::WorkspaceBudgets;
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
 use crate::rate::RateLimits;
 use crate::testing::{FixedClock, MemoryStore, SequentialIds};
+use crate::version::{IfMatch, Version};
 use crate::workspace::{CreateWorkspace, MockWorkspaceRepository, RatesChange, WorkspaceName, WorkspaceSlug};
 
 fn usd(text: &str) -> Usd {
@@ -17,6 +19,10 @@ fn manage(workspaces: Arc<dyn WorkspaceRepository>) -> ManageWorkspaces {
 
 fn id() -> WorkspaceId {
     WorkspaceId::from_uuid(uuid::Uuid::from_u128(1))
+}
+
+fn name() -> ResourceName {
+    (&id()).into()
 }
 
 fn workspace() -> Workspace {
@@ -52,14 +58,15 @@ async fn newest(store: &MemoryStore) -> (String, String) {
 }
 
 async fn set(change: BudgetsChange) -> Result<Workspace, WorkspaceError> {
-    manage(store().await.workspaces()).set_budgets(&Authority::system(), id(), change).await
+    manage(store().await.workspaces()).set_budgets(&Change::plain(&Authority::system()), &name(), change).await
 }
 
 #[tokio::test]
 async fn set_budgets_changes_one_budget_and_audits_it() {
     let store = store().await;
     let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
-    let after = manage(store.workspaces()).set_budgets(&Authority::system(), id(), change).await.unwrap();
+    let after =
+        manage(store.workspaces()).set_budgets(&Change::plain(&Authority::system()), &name(), change).await.unwrap();
     let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
     assert_eq!(after.budgets, expected);
     assert_eq!(after.updated_at, Some(FixedClock::default().now()));
@@ -100,7 +107,7 @@ async fn set_budgets_rejects_longer_period_without_higher_budget() {
 }
 
 async fn update(store: &MemoryStore, change: &WorkspaceChange) -> Result<Workspace, WorkspaceError> {
-    manage(store.workspaces()).update(&Authority::system(), id(), change).await
+    manage(store.workspaces()).update(&Change::plain(&Authority::system()), &name(), change).await
 }
 
 #[tokio::test]
@@ -195,31 +202,92 @@ async fn update_rejects_invalid_settings() {
 #[tokio::test]
 async fn credit_changes_are_audited() {
     let store = store().await;
-    let ports = || store.workspaces();
     let by = Authority::system();
-    let add = async |text: &str| manage(ports()).add_credit(&by, id(), usd(text)).await;
-    assert_eq!(add("-5").await.unwrap_err().kind(), ErrorKind::InvalidRequest, "there is none");
+    let manage = manage(store.workspaces());
+    let add = async |text: &str| {
+        let credit = manage.add_credit(&Change::plain(&by), &name(), usd(text)).await?;
+        credit.remaining().ok_or(WorkspaceError::NoName)
+    };
+    assert!(matches!(add("-5").await, Err(WorkspaceError::NoCreditToTake)));
+    assert!(matches!(add("0").await, Err(WorkspaceError::NoCreditToAdd)));
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":null},"add_usd":5.5}"#);
     assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
     let error = add("-9223372").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
-    manage(ports()).clear_credit(&by, id()).await.unwrap();
+    let cleared = manage.clear_credit(&Change::plain(&by), &name()).await.unwrap();
+    assert_eq!(cleared, Credit { granted: None, spent: Usd::ZERO });
+    let again = manage.clear_credit(&Change::plain(&by), &name()).await;
+    assert!(matches!(again, Err(WorkspaceError::UnknownCredit)));
     assert_eq!(store.workspaces().find(id()).await.unwrap().unwrap().credit, None);
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":-0.5},"after":{"credit_usd":null}}"#);
 }
 
 #[tokio::test]
+async fn set_budget_sets_and_removes_one_period() {
+    let store = store().await;
+    let by = Authority::system();
+    let manage = manage(store.workspaces());
+    let set = async |period, amount: Option<&str>| {
+        manage.set_budget(&Change::plain(&by), &name(), period, amount.map(usd)).await
+    };
+    let weekly = Some(ResetInterval::Weekly);
+    assert!(matches!(set(weekly, None).await, Err(WorkspaceError::UnknownBudget)));
+    assert_eq!(set(weekly, Some("1.000000000001")).await.unwrap().budgets.weekly, Some(usd("1.000000000001")));
+    let entry = newest(&store).await;
+    assert_eq!(entry.1, r#"{"before":{"weekly_usd":null},"after":{"weekly_usd":1.000000000001}}"#);
+    set(weekly, Some("1.000000000001")).await.unwrap();
+    assert_eq!(newest(&store).await, entry);
+    assert!(matches!(set(weekly, Some("1")).await, Err(WorkspaceError::BudgetsDoNotFall { shorter: "daily", .. })));
+    assert!(matches!(set(None, Some("0")).await, Err(WorkspaceError::BudgetNotPositive("lifetime"))));
+    assert_eq!(set(None, Some("11")).await.unwrap().budgets.lifetime, Some(usd("11")));
+    assert_eq!(set(weekly, None).await.unwrap().budgets.weekly, None);
+    assert!(matches!(set(weekly, None).await, Err(WorkspaceError::UnknownBudget)));
+}
+
+#[tokio::test]
+async fn changes_of_another_version_change_nothing() {
+    let store = store().await;
+    let by = Authority::system();
+    let manage = manage(store.workspaces());
+    let of = |version: Version| Some(IfMatch::Versions(vec![version]));
+    let stale = of(Workspace { owner_id: Some("o".to_owned()), ..workspace() }.version());
+    let other = Workspace { budgets: WorkspaceBudgets { daily: Some(usd("2")), ..workspace().budgets }, ..workspace() };
+    let other_budget = of(other.budget_version(Some(ResetInterval::Daily)).unwrap());
+    let conditional = |if_match: &Option<IfMatch>| Change::conditional(&by, if_match.clone());
+    let name = name();
+    let edit = WorkspaceChange::named("x");
+    let daily = Some(ResetInterval::Daily);
+    let failed = [
+        manage.update(&conditional(&stale), &name, &edit).await.map(drop),
+        manage.set_budget(&conditional(&other_budget), &name, daily, Some(usd("3"))).await.map(drop),
+        manage.set_budget(&conditional(&other_budget), &name, daily, None).await.map(drop),
+        manage.set_budget(&conditional(&Some(IfMatch::Any)), &name, None, Some(usd("30"))).await.map(drop),
+        manage.add_credit(&Change::conditional(&by, stale.clone()), &name, usd("1")).await.map(drop),
+        manage.clear_credit(&Change::conditional(&by, stale.clone()), &name).await.map(drop),
+    ];
+    for result in failed {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+    }
+    assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(workspace()));
+    let current = workspace();
+    manage.update(&conditional(&of(current.version())), &name, &edit).await.unwrap();
+    let budget = of(current.budget_version(daily).unwrap());
+    manage.set_budget(&conditional(&budget), &name, daily, Some(usd("3"))).await.unwrap();
+}
+
+#[tokio::test]
 async fn changes_are_a_conflict_after_repeated_concurrent_changes() {
     let mut workspaces = MockWorkspaceRepository::new();
-    workspaces.expect_find().returning(|_| Ok(Some(workspace())));
+    workspaces.expect_find_named().returning(|_, _| Ok(vec![workspace()]));
     workspaces.expect_update().times(16).returning(|_, _, _| Ok(WorkspaceUpdate::Differs));
     let manage = manage(Arc::new(workspaces));
-    let change = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
-    let error = manage.set_budgets(&Authority::system(), id(), change).await;
+    let by = Authority::system();
+    let edit = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
+    let error = manage.set_budgets(&Change::plain(&by), &name(), edit).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
-    let error = manage.update(&Authority::system(), id(), &WorkspaceChange::named("x")).await;
+    let error = manage.update(&Change::plain(&by), &name(), &WorkspaceChange::named("x")).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
@@ -237,30 +305,29 @@ async fn concurrent_changes_of_different_settings_are_all_kept() {
 }
 
 async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
-    let by = Authority::system();
-    let ports = || Arc::new(make()) as Arc<dyn WorkspaceRepository>;
+    let (by, name) = (Authority::system(), name());
+    let manage = || manage(Arc::new(make()) as Arc<dyn WorkspaceRepository>);
     vec![
-        manage(ports()).add_credit(&by, id(), usd("1")).await.unwrap_err().kind(),
-        manage(ports()).clear_credit(&by, id()).await.unwrap_err().kind(),
-        manage(ports()).update(&by, id(), &WorkspaceChange::named("x")).await.unwrap_err().kind(),
-        manage(ports()).set_budgets(&by, id(), BudgetsChange::default()).await.unwrap_err().kind(),
+        manage().add_credit(&Change::plain(&by), &name, usd("1")).await.unwrap_err().kind(),
+        manage().clear_credit(&Change::plain(&by), &name).await.unwrap_err().kind(),
+        manage().update(&Change::plain(&by), &name, &WorkspaceChange::named("x")).await.unwrap_err().kind(),
+        manage().set_budgets(&Change::plain(&by), &name, BudgetsChange::default()).await.unwrap_err().kind(),
+        manage().set_budget(&Change::plain(&by), &name, None, Some(usd("1"))).await.unwrap_err().kind(),
     ]
 }
 
 #[tokio::test]
 async fn changes_distinguish_unknown_workspace_from_store_failure() {
-    let unknown = || {
-        let mut workspaces = MockWorkspaceRepository::new();
-        workspaces.expect_find().returning(|_| Ok(None));
-        workspaces
+    let named = |found: fn() -> Result<Vec<Workspace>, StoreError>| {
+        move || {
+            let mut workspaces = MockWorkspaceRepository::new();
+            workspaces.expect_find_named().returning(move |_, _| found());
+            workspaces
+        }
     };
-    assert_eq!(kinds(unknown).await, [ErrorKind::NotFound; 4]);
-    let unavailable = || {
-        let mut workspaces = MockWorkspaceRepository::new();
-        workspaces.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
-        workspaces
-    };
-    assert_eq!(kinds(unavailable).await, [ErrorKind::Unavailable; 4]);
+    assert_eq!(kinds(named(|| Ok(Vec::new()))).await, [ErrorKind::NotFound; 5]);
+    assert_eq!(kinds(named(|| Ok(vec![workspace(); 2]))).await, [ErrorKind::Conflict; 5]);
+    assert_eq!(kinds(named(|| Err(StoreError::unavailable("locked")))).await, [ErrorKind::Unavailable; 5]);
 }
 
 #[tokio::test]
@@ -269,7 +336,7 @@ async fn created_workspace_has_its_settings_and_a_free_slug() {
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
     let by = Authority::system();
-    let execute = async |settings: WorkspaceChange| create.execute(&by, &settings).await;
+    let execute = async |settings: WorkspaceChange| create.execute(&Change::plain(&by), &settings).await;
     let slug = async |settings| execute(settings).await.unwrap().slug.as_str().to_owned();
     for expected in ["team-a", "team-a-2", "team-a-3"] {
         assert_eq!(slug(WorkspaceChange::named("Team A")).await, expected);
@@ -283,7 +350,7 @@ async fn created_workspace_has_its_settings_and_a_free_slug() {
     );
     let nameless = execute(WorkspaceChange::default()).await.unwrap_err();
     assert_eq!((nameless.kind(), nameless.to_string().as_str()), (ErrorKind::InvalidRequest, "name is required"));
-    let same_name = create.execute_unique(&by, &given("y")).await.unwrap_err();
+    let same_name = create.execute_unique(&Change::plain(&by), &given("y")).await.unwrap_err();
     assert!(matches!(same_name, WorkspaceError::NameTaken(_)), "{same_name}");
     let settings = WorkspaceChange {
         description: Edit::Set("d".to_owned()),

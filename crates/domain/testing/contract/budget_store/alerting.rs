@@ -14,6 +14,7 @@ use crate::guardrail::Guardrail;
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::testing::{SequentialIds, join_all};
+use crate::testing::{add_credit, clear_credit};
 use crate::usage::{OutboxMessage, UsageOutcome, UsageRecord};
 
 async fn unpublished(stores: &Stores) -> Vec<BudgetAlert> {
@@ -129,7 +130,7 @@ pub(super) async fn alerts_of_credit_follow_its_base(stores: &Stores) {
     charge(stores, &process, &payer, 1, &[500]).await;
     let later = utc("2026-07-15T12:00:01Z");
     stores.clock.set(later);
-    stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(100), &audit()).await.unwrap();
     charge(stores, &process, &payer, 2, &[70]).await;
     assert_eq!(take(stores).await, [], "a charge of before the credit");
     process.fold(stores, vec![entry(record(3, payer.clone(), 49, later), &[])]).await;
@@ -140,11 +141,11 @@ pub(super) async fn alerts_of_credit_follow_its_base(stores: &Stores) {
     assert!(alerts.iter().all(|alert| alert.is_credit && alert.reset().is_none()));
     assert_eq!(take(stores).await, [(100, 50, 50)]);
     // More credit is another limit; a new credit of the same amount as well.
-    stores.workspaces.add_credit(workspace_id(1), usd(20), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(20), &audit()).await.unwrap();
     process.fold(stores, vec![entry(record(6, payer.clone(), 10, later), &[])]).await;
     assert_eq!(take(stores).await, [(120, 50, 60)]);
-    stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap();
-    stores.workspaces.add_credit(workspace_id(1), usd(120), &audit()).await.unwrap();
+    clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(120), &audit()).await.unwrap();
     process.fold(stores, vec![entry(record(7, payer, 60, later), &[])]).await;
     assert_eq!(take(stores).await, [(120, 50, 60)]);
 }

@@ -15,11 +15,12 @@ use crate::budget::{
 use crate::guardrail::Guardrail;
 use crate::ids::ProcessId;
 use crate::system::Clock;
+use crate::testing::add_credit;
 
 pub(super) async fn draw_grants_no_more_than_each_limit_leaves(stores: &Stores) {
     insert_fixtures(stores).await;
     limit_workspace(stores, 1, WorkspaceBudgets { lifetime: Some(usd(90)), ..WorkspaceBudgets::default() }).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(60), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(60), &audit()).await.unwrap();
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let counter = workspace_of(&payer);
     let denied = process.draw_one(stores, &payer, 61, &[counter]).await.unwrap_err();
@@ -27,7 +28,7 @@ pub(super) async fn draw_grants_no_more_than_each_limit_leaves(stores: &Stores) 
     assert_eq!((denied.limit, denied.spent, denied.reserved, denied.wanted), (usd(60), usd(0), usd(0), usd(61)));
     process.draw_one(stores, &payer, 60, &[counter]).await.unwrap();
     process.draw_one(stores, &payer, 1, &[counter]).await.unwrap_err();
-    stores.workspaces.add_credit(workspace_id(1), usd(940), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(940), &audit()).await.unwrap();
     let denied = process.draw_one(stores, &payer, 31, &[counter]).await.unwrap_err();
     assert!(!denied.is_credit, "now the budget leaves less");
     process.draw_one(stores, &payer, 30, &[counter]).await.unwrap();
@@ -37,7 +38,7 @@ pub(super) async fn draw_counts_credit_from_its_base(stores: &Stores) {
     insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     process.fold(stores, vec![entry(record(1, payer.clone(), 500, noon()), &[])]).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(100), &audit()).await.unwrap();
     let counter = workspace_of(&payer);
     process.draw_one(stores, &payer, 101, &[counter]).await.unwrap_err();
     process.draw_one(stores, &payer, 100, &[counter]).await.expect("earlier spending is not taken from the credit");

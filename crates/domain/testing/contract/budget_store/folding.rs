@@ -10,6 +10,7 @@ use crate::budget::{Account, BudgetStoreError, FoldEntry, FoldRequest, ResetInte
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::testing::SequentialIds;
+use crate::testing::{add_credit, clear_credit};
 use crate::usage::{OutboxMessage, UsageFilter, UsageOutcome, UsageRecord};
 
 pub(super) async fn fold_charges_and_takes_allowances(stores: &Stores) {
@@ -118,7 +119,7 @@ pub(super) async fn fold_raises_credit_base_for_late_charges(stores: &Stores) {
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, ..record(1, payer.clone(), 50, noon()) };
     process.fold(stores, vec![entry(abandoned, &[])]).await;
     stores.clock.set(utc("2026-07-15T12:00:01Z"));
-    stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(100), &audit()).await.unwrap();
     let late = record(2, payer.clone(), 30, noon());
     let own = record(3, payer.clone(), 10, utc("2026-07-15T12:00:01Z"));
     process.fold(stores, vec![entry(late, &[]), entry(own, &[])]).await;
@@ -129,12 +130,12 @@ pub(super) async fn fold_raises_credit_base_for_late_charges(stores: &Stores) {
     process.draw_one(stores, &payer, 90, &[workspace_of(&payer)]).await.unwrap();
     // Adding to a credit keeps its beginning; a new credit has a new beginning.
     stores.clock.set(utc("2026-07-15T12:00:02Z"));
-    stores.workspaces.add_credit(workspace_id(1), usd(10), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(10), &audit()).await.unwrap();
     let between = record(4, payer.clone(), 1, utc("2026-07-15T12:00:01Z"));
     process.fold(stores, vec![entry(between, &[])]).await;
     assert_eq!(credit().await, Some(usd(99)));
-    stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap();
-    stores.workspaces.add_credit(workspace_id(1), usd(7), &audit()).await.unwrap();
+    clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(7), &audit()).await.unwrap();
     process.fold(stores, vec![entry(record(5, payer, 2, utc("2026-07-15T12:00:01Z")), &[])]).await;
     assert_eq!(credit().await, Some(usd(7)));
 }

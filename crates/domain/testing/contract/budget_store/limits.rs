@@ -6,6 +6,7 @@ use super::super::samples::{add_guardrail, audit, guardrail, guardrail_id, works
 use crate::budget::{Account, CounterLimit, CounterLimits, ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
+use crate::testing::add_credit;
 
 pub(super) async fn limits_list_every_account(stores: &Stores) {
     insert_fixtures(stores).await;
@@ -21,7 +22,7 @@ pub(super) async fn limits_list_every_account(stores: &Stores) {
     limit_key(stores, 1, Some((30, Some(ResetInterval::Weekly)))).await;
     let budgets = WorkspaceBudgets { daily: Some(usd(20)), lifetime: Some(usd(90)), ..WorkspaceBudgets::default() };
     limit_workspace(stores, 1, budgets).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(50), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(50), &audit()).await.unwrap();
     let payer_1 = payer_under(1, &[1, 2, 9]);
     let (limits, _) = stores.budget.limits(&payer_1).await.unwrap();
     let credit = CounterLimit { is_credit: true, ..plain(50, None) };
@@ -50,7 +51,7 @@ pub(super) async fn limits_follow_changes(stores: &Stores) {
     assert!(after > before, "a change of a limit is a signal");
     let (limits, at) = stores.budget.limits(&payer(1)).await.unwrap();
     assert_eq!((limits.len(), at), (1, after));
-    stores.workspaces.add_credit(workspace_id(1), usd(5), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(5), &audit()).await.unwrap();
     assert!(feed().await > after);
     let process = super::setup::Holder::register(stores, 1).await;
     let counter = super::setup::key_of(&payer(1));

@@ -11,6 +11,7 @@ use super::setup::{Holder, adds_up, entry, key_of, noon, period};
 use crate::budget::{Account, KeySpend, LedgerAudit, Payer, RemainingAllowances, ResetInterval, WorkspaceBudgets};
 use crate::ids::ApiKeyId;
 use crate::money::Usd;
+use crate::testing::add_credit;
 use crate::testing::join_all;
 use crate::usage::{UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 
@@ -35,7 +36,7 @@ pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
     limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     process.fold(stores, vec![entry(record(1, payer.clone(), 7, noon()), &[])]).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(50), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(50), &audit()).await.unwrap();
     let counter = period(Account::Key(payer.api_key), ResetInterval::Daily, noon());
     process.draw_one(stores, &payer, 30, &[counter]).await.unwrap();
     process.fold(stores, vec![entry(record(2, payer.clone(), 5, noon()), &[(counter, 5)])]).await;
@@ -113,7 +114,7 @@ pub(super) async fn audit_names_records_whose_cost_is_not_that_of_their_tokens(s
 
 pub(super) async fn prune_keeps_totals(stores: &Stores) {
     insert_fixtures(stores).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
     let process = Holder::register(stores, 1).await;
     // After the beginning of the credit: earlier charges do not count against it.

@@ -10,6 +10,7 @@ use super::fixtures::{
 use crate::api_key::ApiKey;
 use crate::budget::{BudgetScope, LimitExceeded, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::guardrail::Guardrail;
+use crate::testing::{add_credit, clear_credit};
 
 fn guardrail_with(number: u64, pico: i64, reset: Option<ResetInterval>) -> Guardrail {
     Guardrail { budget: Some(SpendLimit { amount: usd(pico), reset }), ..guardrail(number, 1) }
@@ -80,7 +81,7 @@ pub(super) async fn each_limit_binds_independently(stores: &Stores) {
         limit_workspace(stores, number, budgets).await;
         binds(stores, &payer(number), number * 10, exceeded_limit(BudgetScope::Workspace, reset)).await;
     }
-    stores.workspaces.add_credit(workspace_id(2), usd(100), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(2), usd(100), &audit()).await.unwrap();
     let expected = LimitExceeded { is_credit: true, ..exceeded_limit(BudgetScope::Workspace, None) };
     binds(stores, &payer(2), 400, expected).await;
 }
@@ -101,7 +102,7 @@ pub(super) async fn limit_binds_its_owner_only(stores: &Stores) {
 
 pub(super) async fn credit_is_spent_and_added(stores: &Stores) {
     insert_fixtures(stores).await;
-    let add = async |pico| stores.workspaces.add_credit(workspace_id(1), usd(pico), &audit()).await.unwrap();
+    let add = async |pico| add_credit(&*stores.workspaces, workspace_id(1), usd(pico), &audit()).await.unwrap();
     let left = async || stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit;
     spend(stores, 1, &payer(1), 1_000).await;
     assert_eq!(left().await, None);
@@ -118,7 +119,7 @@ pub(super) async fn credit_is_spent_and_added(stores: &Stores) {
     reserve(stores, 4, &payer(1), 5).await.unwrap();
     spend(stores, 3, &payer(1), 90).await;
     assert_eq!(left().await, Some(usd(-15)), "what is billed above what was reserved is owed");
-    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap());
     reserve(stores, 5, &payer(1), 1_000_000).await.unwrap();
     assert_eq!(add(7).await, Some(usd(7)), "credit begins anew");
     let limit_statuses = limit_statuses(stores, &payer(1)).await;

@@ -9,13 +9,14 @@ use super::fixtures::{
     reserve, settle, spend, usd, used, utc,
 };
 use crate::budget::{ResetInterval, WorkspaceBudgets};
+use crate::testing::add_credit;
 
 const DAY: Duration = Duration::from_hours(24);
 
 pub(super) async fn prune_removes_old_records_and_keeps_totals(stores: &Stores) {
     insert_fixtures(stores).await;
     stores.clock.set(utc("2026-02-01T00:00:00Z"));
-    stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
     let days = ["2026-03-01T00:00:00Z", "2026-03-31T23:59:59Z", "2026-05-01T00:00:00Z", "2026-07-01T00:00:00Z"];
     for (number, day) in (1..).zip(days) {

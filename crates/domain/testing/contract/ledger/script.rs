@@ -19,6 +19,7 @@ use crate::budget::{
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
 use crate::system::Clock;
+use crate::testing::{add_credit, clear_credit};
 use crate::usage::{UsageOutcome, UsageRecord};
 
 /// A step of a script.
@@ -269,12 +270,12 @@ impl Model {
             LedgerStep::AddCredit(pico) => {
                 let total = self.spent(Account::Workspace(workspace_id(1)), None, now);
                 let (granted, base) = self.credit.unwrap_or((0, total));
-                let left = stores.workspaces.add_credit(workspace_id(1), usd(pico), &audit()).await.unwrap();
+                let left = add_credit(&*stores.workspaces, workspace_id(1), usd(pico), &audit()).await.unwrap();
                 assert_eq!(left.map(Usd::pico), Some(granted + pico - (total - base)));
                 self.credit = Some((granted + pico, base));
             }
             LedgerStep::ClearCredit => {
-                assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+                assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap());
                 self.credit = None;
             }
             LedgerStep::Prune(days) => {

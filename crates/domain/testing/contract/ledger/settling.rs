@@ -1,5 +1,6 @@
 //! Charges and releases.
 
+use super::super::super::delete_key;
 use super::super::Stores;
 use super::super::samples::{audit, key_id, suspend, workspace_id};
 use super::fixtures::{
@@ -11,6 +12,7 @@ use crate::budget::UsageCharge;
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::money::Usd;
+use crate::testing::add_credit;
 use crate::testing::{SequentialIds, join_all};
 use crate::usage::{OutboxMessage, UsageFilter, UsageOutcome, UsageRecord};
 
@@ -74,9 +76,9 @@ pub(super) async fn release_frees_the_hold(stores: &Stores) {
 
 pub(super) async fn deleted_payer_is_still_charged(stores: &Stores) {
     insert_fixtures(stores).await;
-    stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
+    add_credit(&*stores.workspaces, workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     suspend(stores, 1, true).await;
     stores.ledger.increase(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;

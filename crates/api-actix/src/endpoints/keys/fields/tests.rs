@@ -24,7 +24,8 @@ fn described<T: ToSchema>() -> BTreeSet<String> {
 
 #[test]
 fn described_members_are_those_that_are_read() {
-    let names: BTreeSet<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+    let names: BTreeSet<String> =
+        NAMES.into_iter().chain(NEUTRAL.map(|member| member.name)).map(str::to_owned).collect();
     assert_eq!(described::<UpdateKeyRequest>(), names);
     let created: BTreeSet<String> = names.into_iter().filter(|name| name != "disabled").collect();
     assert_eq!(described::<CreateKeyRequest>(), created);
@@ -80,7 +81,7 @@ fn new_key_rejects_invalid_members_with_their_path() {
         (r#""external_user":"a","external":{"user":"b"}"#, "external: is another form of external_user"),
         (r#""external":{"user":"b","api_key":"k"}"#, "external.api_key: is not supported"),
         (r#""external":{"usr":"b"}"#, r#"external: has an unknown member "usr""#),
-        (r#""include_byok_in_limit":true"#, "include_byok_in_limit: is not supported"),
+        (r#""include_byok_in_limit":true"#, "include_byok_in_limit is not supported"),
         (r#""management":{}"#, "management.access: is required"),
         (r#""management":{"access":"all"}"#, "management.access: must be read, keys or write"),
         (r#""management":{"access":"read","workspaces":[]}"#, "management.workspaces: a management key has all"),

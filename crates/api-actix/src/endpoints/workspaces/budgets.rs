@@ -1,0 +1,139 @@
+//! Reads, sets and removes the budgets of a workspace.
+
+use domain::budget::{BudgetScope, LimitStatus, ResetInterval};
+use domain::money::Usd;
+use utoipa::openapi::path::Parameter;
+
+use super::record::{BudgetView, SetBudgetRequest, period_of, respond_budget};
+use super::{fields, name, path_name};
+use crate::endpoints::prelude::*;
+use crate::http::operation::if_match;
+
+const PATTERN: &str = "/workspaces/{id}/budgets/{interval}";
+
+/// Returns the period in the path; `None` is all time.
+fn period(call: &Call<'_>) -> Result<Option<ResetInterval>, ApiError> {
+    period_of(call.parameters[1]).ok_or_else(ApiError::not_found)
+}
+
+fn path_period() -> Parameter {
+    path("interval", "`daily`, `weekly`, `monthly` or `lifetime`.")
+}
+
+fn response() -> BodySchema {
+    BodySchema::data::<BudgetView>("WorkspaceBudgetResponse", "One budget.")
+}
+
+/// `GET …/workspaces/{id}/budgets`: lists the budgets that are set.
+pub(crate) const LIST: Route = Route::management(
+    Method::Get,
+    "/workspaces/{id}/budgets",
+    |call, by, _| Box::pin(handle_list(call, by)),
+    tags::WORKSPACES,
+    describe_list,
+);
+
+fn describe_list() -> Operation {
+    let body = BodySchema::page::<BudgetView>("WorkspaceBudgetListResponse", "The budgets of a workspace.");
+    let description = "The budgets that are set, the shortest period first.";
+    Operation::management("listWorkspaceBudgets", "List the budgets of a workspace", description)
+        .answer(body, "The budgets", &[404, 409])
+        .parameter(path_name())
+}
+
+async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
+    let (workspace, limits) = call.gateway.services.workspaces.read.budgets(by, &name(call)?).await?;
+    let data: Vec<BudgetView> = limits.iter().map(|limit| BudgetView::new(&workspace, limit)).collect();
+    let total_count = data.len() as u64;
+    Ok(Page::respond(data, total_count))
+}
+
+/// `GET …/workspaces/{id}/budgets/{interval}`: reads a budget.
+pub(crate) const GET: Route = Route::management(
+    Method::Get,
+    PATTERN,
+    |call, by, _| Box::pin(handle_get(call, by)),
+    tags::WORKSPACES,
+    describe_get,
+);
+
+fn describe_get() -> Operation {
+    Operation::management("getWorkspaceBudget", "Get a budget", "A budget that is not set is 404.")
+        .answer(response(), "The budget", &[404, 409])
+        .parameter(path_period())
+        .parameter(path_name())
+}
+
+async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
+    let (workspace, status) = call.gateway.services.workspaces.read.budget(by, &name(call)?, period(call)?).await?;
+    Ok(respond_budget(&workspace, &status).respond())
+}
+
+/// `PUT …/workspaces/{id}/budgets/{interval}`: sets a budget.
+pub(crate) const SET: Route = Route::management(
+    Method::Put,
+    PATTERN,
+    |call, by, payload| Box::pin(handle_set(call, by, payload)),
+    tags::WORKSPACES,
+    describe_set,
+)
+.with_body();
+
+fn describe_set() -> Operation {
+    let description = "Longer periods must have higher budgets: lifetime, monthly, weekly, daily. Needs an \
+                       unrestricted key.";
+    Operation::management("setWorkspaceBudget", "Set a budget", description)
+        .body(BodySchema::of::<SetBudgetRequest>(), None)
+        .parameter(if_match())
+        .answer(response(), "The budget", &[400, 404, 409, 412, 415])
+        .parameter(path_period())
+        .parameter(path_name())
+}
+
+async fn handle_set(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let amount = fields::read_budget(call.read_json(payload).await?.text()?)?;
+    let (period, workspaces) = (period(call)?, &call.gateway.services.workspaces);
+    let changed = workspaces.manage.set_budget(&call.change(by)?, &name(call)?, period, Some(amount)).await?;
+    // The change is stored, so a failure of the read is no error: the spend is then that of a new budget.
+    let read = workspaces.read.budget(by, &(&changed.id).into(), period).await;
+    let status = read.map_or_else(|_| unspent(amount, period), |(_, status)| LimitStatus { limit: amount, ..status });
+    Ok(respond_budget(&changed, &status).respond())
+}
+
+fn unspent(limit: Usd, reset: Option<ResetInterval>) -> LimitStatus {
+    LimitStatus {
+        scope: BudgetScope::Workspace,
+        guardrail_id: None,
+        is_credit: false,
+        limit,
+        reset,
+        spent: Usd::ZERO,
+        reserved: Usd::ZERO,
+        resets_at: None,
+    }
+}
+
+/// `DELETE …/workspaces/{id}/budgets/{interval}`: removes a budget.
+pub(crate) const DELETE: Route = Route::management(
+    Method::Delete,
+    PATTERN,
+    |call, by, _| Box::pin(handle_delete(call, by)),
+    tags::WORKSPACES,
+    describe_delete,
+);
+
+fn describe_delete() -> Operation {
+    let body = BodySchema::named::<Deleted>("WorkspaceBudgetDeletedResponse", "Confirms the removal of a budget.");
+    let description = "The spend still counts if the budget is set again. Needs an unrestricted key.";
+    Operation::management("deleteWorkspaceBudget", "Remove a budget", description)
+        .parameter(if_match())
+        .answer(body, "Removed", &[400, 404, 409, 412])
+        .parameter(path_period())
+        .parameter(path_name())
+}
+
+async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
+    let manage = &call.gateway.services.workspaces.manage;
+    manage.set_budget(&call.change(by)?, &name(call)?, period(call)?, None).await?;
+    Ok(Deleted::respond())
+}

@@ -1,0 +1,60 @@
+//! Creates and changes workspaces.
+
+use super::record::{CreateWorkspaceRequest, UpdateWorkspaceRequest};
+use super::{fields, name, path_name, record};
+use crate::endpoints::prelude::*;
+use crate::http::operation::{idempotency_key, if_match};
+
+/// `POST …/workspaces`: creates a workspace.
+pub(crate) const CREATE: Route = Route::management(
+    Method::Post,
+    "/workspaces",
+    |call, by, payload| Box::pin(handle_create(call, by, payload)),
+    tags::WORKSPACES,
+    describe_create,
+)
+.with_body();
+
+fn describe_create() -> Operation {
+    let description = "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a \
+                       number if another workspace has it. Needs an unrestricted key.";
+    Operation::management("createWorkspace", "Create a workspace", description)
+        .body(BodySchema::of::<CreateWorkspaceRequest>(), None)
+        .parameter(idempotency_key())
+        .created(record::response(), "The workspace", &[400, 409, 415])
+}
+
+async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let body = call.read_json(payload).await?;
+    let settings = fields::read_new(body.text()?)?;
+    let (workspaces, names) = (&call.gateway.services.workspaces, call.wire_names());
+    let create = async |change: &Change<'_, _>| workspaces.create.execute(change, &settings).await;
+    call.post(by, body.text()?, create, |made| record::respond(StatusCode::CREATED, made, names)).await
+}
+
+/// `PATCH …/workspaces/{id}`: changes a workspace.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/workspaces/{id}",
+    |call, by, payload| Box::pin(handle_update(call, by, payload)),
+    tags::WORKSPACES,
+    describe_update,
+)
+.with_body();
+
+fn describe_update() -> Operation {
+    let description = "Changes the given members; null clears a member. A change is effective on every replica within \
+                       a second. Needs an unrestricted key.";
+    Operation::management("updateWorkspace", "Update a workspace", description)
+        .body(BodySchema::of::<UpdateWorkspaceRequest>(), None)
+        .parameter(if_match())
+        .answer(record::response(), "The updated workspace", &[400, 404, 409, 412, 415])
+        .parameter(path_name())
+}
+
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let edit = fields::read_change(call.read_json(payload).await?.text()?)?;
+    let manage = &call.gateway.services.workspaces.manage;
+    let changed = manage.update(&call.change(by)?, &name(call)?, &edit).await?;
+    Ok(record::respond(StatusCode::OK, &changed, call.wire_names()).respond())
+}

@@ -1,0 +1,107 @@
+//! Reads, adds and clears the prepaid credit of a workspace.
+
+use domain::naming::ResourceName;
+use domain::workspace::Credit;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::record::{AddCreditRequest, CreditView};
+use super::{fields, name, path_name};
+use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
+use crate::http::operation::{idempotency_key, if_match, query};
+
+fn response() -> BodySchema {
+    BodySchema::data::<CreditView>("WorkspaceCreditResponse", "The prepaid credit of a workspace.")
+}
+
+fn respond(credit: &Credit) -> RecordResponse {
+    RecordResponse::data(StatusCode::OK, CreditView::from(credit))
+}
+
+/// `GET …/credits`: reads the credit of a workspace.
+pub(crate) const GET: Route = Route::management(
+    Method::Get,
+    "/credits",
+    |call, by, _| Box::pin(handle_get(call, by)),
+    tags::WORKSPACES,
+    describe_get,
+);
+
+fn describe_get() -> Operation {
+    let name = "The workspace's id, its slug, or its unique name. Default: the default workspace, or the only one of \
+                the key.";
+    Operation::management("getCredits", "Get the credit of a workspace", "Amounts are in USD.")
+        .parameter(query("workspace_id", name, ObjectBuilder::new().schema_type(Type::String)))
+        .answer(response(), "The credit", &[400, 404, 409])
+}
+
+async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &["workspace_id"])?;
+    let named = parameters::value(query, "workspace_id")?.map(ResourceName::new);
+    let credit = call.gateway.services.workspaces.read.credit(by, named.as_ref()).await?;
+    Ok(respond(&credit).respond())
+}
+
+/// `POST …/workspaces/{id}/credits`: adds credit.
+pub(crate) const ADD: Route = Route::management(
+    Method::Post,
+    "/workspaces/{id}/credits",
+    |call, by, payload| Box::pin(handle_add(call, by, payload)),
+    tags::WORKSPACES,
+    describe_add,
+)
+.with_body();
+
+fn describe_add() -> Operation {
+    let description = "A workspace without credit starts from zero: earlier spend does not count. A negative amount \
+                       subtracts. Needs an unrestricted key.";
+    Operation::management("addWorkspaceCredit", "Add credit", description)
+        .body(BodySchema::of::<AddCreditRequest>(), None)
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .answer(response(), "The credit", &[400, 404, 409, 412, 415])
+        .parameter(path_name())
+}
+
+async fn handle_add(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let body = call.read_json(payload).await?;
+    let (amount, name) = (fields::read_credit(body.text()?)?, name(call)?);
+    let manage = &call.gateway.services.workspaces.manage;
+    let add = async |change: &Change<'_, _>| manage.add_credit(change, &name, amount).await;
+    call.post(by, body.text()?, add, respond).await
+}
+
+/// `DELETE …/workspaces/{id}/credits`: clears the credit.
+pub(crate) const CLEAR: Route = Route::management(
+    Method::Delete,
+    "/workspaces/{id}/credits",
+    |call, by, _| Box::pin(handle_clear(call, by)),
+    tags::WORKSPACES,
+    describe_clear,
+);
+
+fn describe_clear() -> Operation {
+    let body = BodySchema::named::<Deleted>("WorkspaceCreditDeletedResponse", "Confirms that the credit is cleared.");
+    let description = "The workspace is then not limited by credit. Budgets stay. Without credit it is 404. Needs an \
+                       unrestricted key.";
+    Operation::management("clearWorkspaceCredit", "Clear the credit", description)
+        .parameter(if_match())
+        .answer(body, "Cleared", &[400, 404, 409, 412])
+        .parameter(path_name())
+}
+
+async fn handle_clear(call: &Call<'_>, by: &Authority) -> Outcome {
+    call.gateway.services.workspaces.manage.clear_credit(&call.change(by)?, &name(call)?).await?;
+    Ok(Deleted::respond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_knows_the_described_parameters() {
+        parameters::assert_known(describe_get(), |query| parameters::check_names(query, &["workspace_id"]));
+    }
+}

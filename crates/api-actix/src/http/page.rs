@@ -1,0 +1,71 @@
+//! The pages of lists: `offset` and `limit`.
+
+use serde_json::json;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::error::ApiError;
+use super::operation::{self, Operation};
+use super::parameters;
+
+/// The maximum number of elements on a page.
+pub(crate) const MAX_LIMIT: u64 = 100;
+/// The default number of elements on a page of most lists.
+pub(crate) const DEFAULT_LIMIT: u64 = 50;
+
+/// The requested range of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageRange {
+    pub(crate) offset: u64,
+    pub(crate) limit: u64,
+}
+
+impl PageRange {
+    /// Reads the parameters `offset` and `limit`.
+    ///
+    /// # Errors
+    /// 400 for other values than whole numbers, and for a limit outside of 1 to 100.
+    pub(crate) fn parse(query: &str, default_limit: u64) -> Result<Self, ApiError> {
+        let offset = parameters::count(query, "offset")?.unwrap_or(0) as u64;
+        let limit = parameters::count(query, "limit")?.map_or(default_limit, |limit| limit as u64);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
+        }
+        // Stores count in signed numbers.
+        Ok(Self { offset: offset.min(i64::MAX.unsigned_abs()), limit })
+    }
+
+    /// Returns the number of elements of a list in memory to skip.
+    pub(crate) fn skip(self) -> usize {
+        usize::try_from(self.offset).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number of elements of a list in memory to take.
+    pub(crate) fn take(self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
+
+    /// Describes both parameters.
+    pub(crate) fn describe(operation: Operation, default_limit: u64) -> Operation {
+        let number = |minimum: usize| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));
+        let limit = number(1).maximum(Some(100)).default(Some(json!(default_limit)));
+        operation
+            .parameter(operation::query("offset", "The number of elements to skip.", number(0)))
+            .parameter(operation::query("limit", "The maximum number of elements on a page.", limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_limit_is_1_to_100_with_a_default() {
+        assert_eq!(PageRange::parse("", 50).unwrap(), PageRange { offset: 0, limit: 50 });
+        assert_eq!(PageRange::parse("limit=100&offset=7", 50).unwrap(), PageRange { offset: 7, limit: 100 });
+        let last = PageRange::parse("offset=18446744073709551615", 50).unwrap();
+        assert_eq!(last.offset, i64::MAX.unsigned_abs());
+        for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {
+            assert_eq!(PageRange::parse(query, 50).unwrap_err().status().as_u16(), 400, "{query}");
+        }
+    }
+}
