@@ -21,7 +21,6 @@ mod services;
 
 pub use app::openapi_document;
 pub use application::{Application, ServerHandle, serve_operator};
-pub use endpoints::destinations::{DestinationView, read_destination};
 pub use endpoints::status::{
     EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
 };

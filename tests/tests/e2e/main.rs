@@ -9,6 +9,7 @@ mod broadcast;
 mod catalogue;
 mod catalogue_import;
 mod changes;
+mod client;
 mod command_line;
 mod concurrency;
 mod configuration_file;

@@ -148,7 +148,7 @@ impl Scopes {
         std::fs::write(instance.path().join("secret"), "a-very-long-signing-secret\n")?;
         let url = format!("{}/traces", receiver.base_url());
         let arguments = [
-            &["destination", "create", "--name", "hook", "--type", "webhook", "--url", &url][..],
+            &["destination", "create", "--name", "hook", "--type", "webhook", "--endpoint", &url][..],
             &["--secret-file", "secret", "--workspace", &workspace],
         ];
         let destination = instance.json(&arguments.concat()).await?["id"].as_str().unwrap_or_default().to_owned();

@@ -14,9 +14,6 @@ use crate::http::call::Call;
 use crate::http::change::RecordResponse;
 use crate::http::error::ApiError;
 
-pub use fields::read_destination;
-pub use record::DestinationView;
-
 /// Renders a stored destination, with key ids if the hashes cannot be read: a write has succeeded.
 async fn stored_response(call: &Call<'_>, destination: &Destination) -> RecordResponse {
     let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, std::slice::from_ref(destination)).await;
