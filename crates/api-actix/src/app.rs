@@ -72,6 +72,7 @@ pub(crate) const ROUTES: &[Route] = &[
     guardrails::read::GET,
     guardrails::change::UPDATE,
     guardrails::change::DELETE,
+    guardrails::assigned_keys::LIST_ALL,
     guardrails::assigned_keys::LIST,
     assign_keys_to_guardrail::ROUTE,
     guardrails::assigned_keys::REMOVE,

@@ -407,6 +407,7 @@ mod tests {
     fn only_listed_paths_are_managed_and_audited() {
         let listed = [
             "/guardrails",
+            "/guardrails/assignments/keys",
             "/guardrails/{id}",
             "/guardrails/{id}/assignments/keys",
             "/guardrails/{id}/assignments/keys/remove",
