@@ -1,6 +1,7 @@
 use super::*;
 use crate::audit::Actor;
 use crate::authority::{ManagementAccess, ManagementScope};
+use crate::change::Change;
 use crate::testing::{FixedClock, MemoryBlobStore, MemoryByteSource, MemoryStore, SequentialIds, join_all};
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -18,7 +19,8 @@ impl Fixture {
         let store = MemoryStore::new();
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(store.workspaces(), clock, ids);
-        let workspace = create.execute(&Authority::system(), &WorkspaceChange::named("one")).await.unwrap().id;
+        let (system, one) = (Authority::system(), WorkspaceChange::named("one"));
+        let workspace = create.execute(&Change::plain(&system), &one, false).await.unwrap().id;
         let blobs = MemoryBlobStore::new(FixedClock::default());
         let put = PutContainerFile::new(store.workspaces(), Arc::new(blobs.clone()), LIMITS);
         Self { put, blobs, workspace, container: "sess_one".parse().unwrap() }
