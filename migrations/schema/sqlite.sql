@@ -207,6 +207,9 @@ CREATE TABLE "outbox" (
   "created_at" integer NOT NULL );
 CREATE INDEX "outbox_destination_id" ON "outbox" ("destination_id", "state", "next_at");
 CREATE INDEX "outbox_due" ON "outbox" ("state", "next_at");
+CREATE TABLE "provider_pauses" (
+  "provider" text NOT NULL PRIMARY KEY,
+  "paused_at" integer NOT NULL );
 CREATE TABLE "record_bytes" (
   "workspace_id" text NOT NULL PRIMARY KEY,
   "day" integer NOT NULL,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import described_api
 import printed_examples
 from fake_provider import FakeProvider
 from gateway import Gateway
@@ -88,7 +89,9 @@ def main():
             [sys.executable, HERE / "typesafe_checks.py"],
             [sys.executable, HERE / "openai_checks.py"],
             [sys.executable, HERE / "openrouter_checks.py"],
+            [sys.executable, HERE / "openrouter_management.py"],
             ["node", Path(node_folder) / "openrouter_checks.mjs"],
+            ["node", Path(node_folder) / "openrouter_management.mjs"],
         ]
         for command in commands:
             status = subprocess.run(command, env=environment).returncode
@@ -96,6 +99,8 @@ def main():
                 print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
                 sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
         printed_examples.run(gateway.base, environment["CONFORMANCE_KEY"], node_folder)
+        # Last: generated requests delete what they find.
+        described_api.run(gateway)
     fake_provider.close()
 
 

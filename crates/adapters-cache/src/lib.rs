@@ -4,11 +4,13 @@
 mod destinations;
 mod key_grants;
 mod live_catalogue;
+mod live_pauses;
 mod shared_fills;
 mod watcher;
 
 pub use destinations::LiveDestinations;
 pub use key_grants::{CachedKeyGrants, CachedPolicies};
 pub use live_catalogue::LiveCatalogue;
+pub use live_pauses::LivePauses;
 pub use shared_fills::CacheStatus;
 pub use watcher::{ChangeWatcher, Freshness, StalenessBounds};

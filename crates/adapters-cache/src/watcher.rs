@@ -13,7 +13,7 @@ use domain::system::Clock;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::LiveCatalogue;
+use crate::{LiveCatalogue, LivePauses};
 
 /// The longest duration of a read of the feed, including the wait for a concurrent one.
 const READ_WITHIN: Duration = Duration::from_secs(1);
@@ -52,6 +52,8 @@ pub struct ChangeWatcher {
     catalogue: AtomicU64,
     /// The number of destination changes that this process saw.
     destinations: AtomicU64,
+    /// The number of changes of paused providers that this process saw.
+    providers: AtomicU64,
     /// Monotonic start time of the last successful read, in nanoseconds; 0 means never.
     read_at: AtomicU64,
     /// Monotonic end time of the last failed read, in nanoseconds; 0 means never.
@@ -72,6 +74,7 @@ impl ChangeWatcher {
             caches: std::sync::Mutex::default(),
             catalogue: never(),
             destinations: never(),
+            providers: never(),
             read_at: never(),
             failed_at: never(),
             reading: Mutex::default(),
@@ -116,6 +119,11 @@ impl ChangeWatcher {
         self.destinations.load(Ordering::Acquire)
     }
 
+    /// Returns the version of the paused providers in this process. It changes with every observed change.
+    pub fn providers_version(&self) -> u64 {
+        self.providers.load(Ordering::Acquire)
+    }
+
     /// Reads the feed now.
     ///
     /// # Errors
@@ -125,18 +133,20 @@ impl ChangeWatcher {
         self.bounded(read).await
     }
 
-    /// Follows the feed until cancelled: reads it at each signal and reloads a changed catalogue. A failed read is
+    /// Follows the feed until cancelled: reads it at each signal and reloads a changed catalogue and pauses. A failed read is
     /// retried in the next cycle. Failure and recovery are logged once.
     pub async fn run(
         &self,
         signal: Arc<dyn ChangeSignal>,
         catalogue: Arc<LiveCatalogue>,
+        pauses: Arc<LivePauses>,
         cancelled: CancellationToken,
     ) {
         let mut away = false;
         loop {
             let turn = async {
                 self.refresh().await?;
+                pauses.reload_if_changed(self.providers_version()).await?;
                 catalogue.reload_if_changed(self.catalogue_version()).await
             };
             match turn.await {
@@ -221,9 +231,11 @@ impl ChangeWatcher {
         for cache in &*self.caches.lock().unwrap_or_else(PoisonError::into_inner) {
             cache.drop_changed(changed);
         }
-        for (is_changed, version) in
-            [(changed.has_catalogue(), &self.catalogue), (changed.has_destinations(), &self.destinations)]
-        {
+        for (is_changed, version) in [
+            (changed.has_catalogue(), &self.catalogue),
+            (changed.has_destinations(), &self.destinations),
+            (changed.has_providers(), &self.providers),
+        ] {
             version.fetch_add(u64::from(is_changed), Ordering::AcqRel);
         }
     }
@@ -245,6 +257,7 @@ pub(crate) enum Changed {
         guardrails: HashSet<GuardrailId>,
         catalogue: bool,
         destinations: bool,
+        providers: bool,
     },
 }
 
@@ -257,7 +270,7 @@ pub(crate) trait DropChanged: Send + Sync {
 impl Changed {
     pub(crate) fn of(changes: &[Change]) -> Self {
         let (mut keys, mut workspaces, mut guardrails) = (HashSet::new(), HashSet::new(), HashSet::new());
-        let (mut catalogue, mut destinations) = (false, false);
+        let (mut catalogue, mut destinations, mut providers) = (false, false, false);
         for change in changes {
             match change.subject {
                 ChangeSubject::Key(hash) => drop(keys.insert(hash)),
@@ -265,10 +278,11 @@ impl Changed {
                 ChangeSubject::Guardrail(id) => drop(guardrails.insert(id)),
                 ChangeSubject::Catalogue => catalogue = true,
                 ChangeSubject::Destinations => destinations = true,
+                ChangeSubject::Providers => providers = true,
                 ChangeSubject::Everything => return Self::Everything,
             }
         }
-        Self::Named { keys, workspaces, guardrails, catalogue, destinations }
+        Self::Named { keys, workspaces, guardrails, catalogue, destinations, providers }
     }
 
     pub(crate) fn has_catalogue(&self) -> bool {
@@ -277,5 +291,9 @@ impl Changed {
 
     pub(crate) fn has_destinations(&self) -> bool {
         matches!(self, Self::Everything | Self::Named { destinations: true, .. })
+    }
+
+    pub(crate) fn has_providers(&self) -> bool {
+        matches!(self, Self::Everything | Self::Named { providers: true, .. })
     }
 }

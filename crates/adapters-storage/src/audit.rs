@@ -52,8 +52,9 @@ impl AuditLog for SeaOrmAuditLog {
         rows.into_iter().map(to_entry).collect()
     }
 
-    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn read_before(&self, before: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
         let rows = Entity::find()
+            .filter(Column::Seq.lt(i64::try_from(before).unwrap_or(i64::MAX)))
             .order_by_desc(Column::Seq)
             .limit(limit.min(u64::from(u32::MAX)))
             .all(self.database.report_readers()?)

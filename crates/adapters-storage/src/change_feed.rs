@@ -220,6 +220,7 @@ fn columns(subject: &ChangeSubject) -> (&'static str, Option<String>) {
         ChangeSubject::Guardrail(id) => ("guardrail", Some(id.to_string())),
         ChangeSubject::Catalogue => ("catalogue", None),
         ChangeSubject::Destinations => ("destinations", None),
+        ChangeSubject::Providers => ("providers", None),
         ChangeSubject::Everything => ("everything", None),
     }
 }
@@ -232,6 +233,7 @@ fn to_change(row: &Model) -> Result<Change, StoreError> {
         "guardrail" => subject.parse().ok().map(ChangeSubject::Guardrail),
         "catalogue" => Some(ChangeSubject::Catalogue),
         "destinations" => Some(ChangeSubject::Destinations),
+        "providers" => Some(ChangeSubject::Providers),
         _ => None,
     };
     // An unreadable subject may be anything.

@@ -255,6 +255,13 @@ entity! {
 }
 
 entity! {
+    /// The paused providers.
+    provider_pauses "provider_pauses" [provider: String] {
+        pub paused_at: i64,
+    }
+}
+
+entity! {
     /// Pending and failed deliveries.
     outbox "outbox" [id: String] {
         pub destination_id: String,

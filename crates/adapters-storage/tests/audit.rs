@@ -15,8 +15,7 @@ use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAu
 use domain::guardrail::GuardrailRepository;
 use domain::money::Usd;
 use domain::system::Clock;
-use domain::testing::add_credit;
-use domain::testing::{FixedClock, set_disabled};
+use domain::testing::{FixedClock, add_credit, delete_key, set_disabled};
 use domain::workspace::WorkspaceRepository;
 use rstest::rstest;
 use sea_orm::sqlx::{AssertSqlSafe, query_scalar};
@@ -65,7 +64,7 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("assign anew").await;
     guardrails.remove_keys(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
     assert_whole("unassign").await;
-    keys.delete(key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
+    delete_key(&keys, key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
     guardrails.delete(guardrail_id(1), 1, &audit()).await.unwrap();
     assert_whole("delete a default guardrail that a key holds").await;

@@ -29,7 +29,7 @@ use domain::ids::ProcessId;
 use domain::model::{CatalogueChange, ModelRepository};
 use domain::money::Usd;
 use domain::system::HealthProbe;
-use domain::testing::add_credit;
+use domain::testing::{add_credit, delete_key, join_all};
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ async fn assert_writes_unavailable(database: &Database) {
         "key",
         &keys.insert(&key(3, ApiKeyScope::Management(ManagementScope::UNRESTRICTED)), &common::audit()).await,
     );
-    let deleted = keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await;
+    let deleted = delete_key(&keys, key_id(1), LastKeyRule::Waived, &common::audit()).await;
     assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Unavailable(_)))), "{deleted:?}");
     unavailable(
         "assign",
@@ -225,7 +225,7 @@ async fn full_database_rolls_back_and_recovers() {
     assert!(size < 150);
     assert_eq!(documents.used_bytes(workspace_id(1)).await.unwrap(), 10 + size, "a refused reservation holds nothing");
     let large = (1..100).map(|number| records.record(usage(number, 1)));
-    let results = domain::testing::join_all(large).await;
+    let results = join_all(large).await;
     let written = records.list(workspace_id(1), 1000).await.unwrap().len();
     assert_eq!(
         results.iter().filter(|result| result.is_ok()).count(),

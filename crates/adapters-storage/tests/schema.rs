@@ -72,6 +72,8 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     assert!(models.apply(&CatalogueChange { upsert: vec![row], remove: vec![] }, 0, &common::audit()).await.unwrap());
     records.record(usage(1, 1)).await.unwrap();
 
+    let before = ApiKeyRepository::find(&keys, &key_id(1).into()).await.unwrap().unwrap();
+
     for damage in [
         "UPDATE workspaces SET name = ''",
         "UPDATE api_keys SET limit_pico = 1, limit_reset = 'yearly'",
@@ -96,7 +98,7 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
     corrupt("version of the catalogue", &models.version().await);
-    let deleted = keys.delete(key_id(1), LastKeyRule::Waived, &common::audit()).await;
+    let deleted = keys.delete(&before, LastKeyRule::Waived, &common::audit()).await;
     assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Corrupt(_)))), "not numbered: {deleted:?}");
     folder.execute("DELETE FROM changes").await;
     corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).changes_since(None).await);

@@ -66,6 +66,7 @@ async fn fill(folder: &Folder, database: &Database) {
     fold(database, (1..=RECORDS).map(|number| charged(number, 100 + u32::try_from(number).unwrap()))).await;
     for row in [
         "INSERT INTO idempotency_claims SELECT x'01', 'promote', 'k ''ü', 's', id, 5 FROM documents",
+        "INSERT INTO provider_pauses VALUES ('p', 5)",
         "INSERT INTO destinations VALUES ('d', 'w', 'webhook', 'n', 'enc1:x', 1, 5, NULL)",
         "INSERT INTO outbox VALUES ('o', 'd', '{\"a\": 1}', 'waiting', 0, 5, NULL, 5)",
         "INSERT INTO idempotent_requests VALUES ('k', 'POST /keys', 'a', x'01', 201, '{}', '00', NULL, 1)",

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, container_files, count_models, destinations, docs, files, get_generation, get_model,
-    get_own_key, guardrails, health, keys, list_model_endpoints, list_models, list_permitted_models, list_providers,
-    list_zero_retention_endpoints, promote_container_file, retrieve_model, submit_decision, usage, workspaces,
+    assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
+    get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
+    list_permitted_models, list_providers, list_zero_retention_endpoints, promote_container_file, retrieve_model,
+    status, submit_decision, test_provider, usage, workspaces,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -29,7 +30,9 @@ pub(crate) const ROUTES: &[Route] = &[
     retrieve_model::ROUTE,
     list_model_endpoints::ROUTE,
     list_zero_retention_endpoints::ROUTE,
-    list_providers::ROUTE,
+    list_providers::LIST,
+    list_providers::UPDATE,
+    test_provider::ROUTE,
     get_generation::ROUTE,
     usage::generations::ROUTE,
     usage::sums::ROUTE,
@@ -55,6 +58,7 @@ pub(crate) const ROUTES: &[Route] = &[
     workspaces::credits::ADD,
     workspaces::credits::CLEAR,
     container_files::read::LIST,
+    container_files::put::ROUTE,
     container_files::read::GET,
     container_files::delete::ROUTE,
     container_files::content::ROUTE,
@@ -81,6 +85,11 @@ pub(crate) const ROUTES: &[Route] = &[
     destinations::read::GET,
     destinations::change::UPDATE,
     destinations::change::DELETE,
+    destinations::act::TEST,
+    destinations::act::RETRY,
+    import_catalogue::ROUTE,
+    audit::ROUTE,
+    status::ROUTE,
     docs::ROOT,
     health::LIVE,
     health::READY,

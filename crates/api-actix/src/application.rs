@@ -8,11 +8,15 @@ use std::sync::Arc;
 use actix_service::IntoServiceFactory;
 use actix_web::web::Payload;
 use actix_web::{App, HttpRequest, web};
+use domain::authority::{Authority, Restricted};
+use domain::decision::TestProviderError;
 use http_server::{BoundServer, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper, listen_tcp};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{ROUTES, openapi_document};
+use crate::endpoints::status::{self, ServerStatus};
+use crate::endpoints::test_provider::ProviderTestReport;
 use crate::gateway::{Gateway, HttpSettings};
 use crate::http::admission::InFlightCounts;
 use crate::http::detach::DetachOnDisconnect;
@@ -48,7 +52,7 @@ impl Application {
         let local_addr = socket.local_addr()?;
         let workers = http_server::workers(settings.workers);
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
-        let gateway = gateway(services, settings, tasks, connections.clone())?;
+        let gateway = gateway(services, settings, Some(local_addr), tasks, connections.clone())?;
         let socket = ListenSocket::Tcp(socket);
         let bound = bind(&gateway, socket, Door::Port, workers, connections.clone())?;
         let stopping = gateway.stopping.clone();
@@ -74,6 +78,11 @@ impl Application {
     /// Returns the open connections.
     pub fn connections(&self) -> Connections {
         self.connections.clone()
+    }
+
+    /// Returns a handle for the operator of this process.
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle(Arc::clone(&self.gateway))
     }
 
     /// Returns a function that reads the bytes held by request bodies, for metrics.
@@ -115,6 +124,33 @@ impl Application {
     }
 }
 
+/// Operations of a server for the operator of its process.
+pub struct ServerHandle(Arc<Gateway>);
+
+impl ServerHandle {
+    /// Returns the status of the server.
+    ///
+    /// # Errors
+    /// None: the operator has every right.
+    pub async fn status(&self) -> Result<ServerStatus, Restricted> {
+        Ok(status::read(&self.0, &Authority::system()).await?.0)
+    }
+
+    /// Tests a provider.
+    ///
+    /// # Errors
+    /// The provider is not configured, or it has no endpoint and no model is given.
+    pub async fn test_provider(
+        &self,
+        slug: &str,
+        model: Option<&str>,
+    ) -> Result<ProviderTestReport, TestProviderError> {
+        let routed = self.0.services.routed.current();
+        let (endpoint, test) = routed.test_providers.execute(&Authority::system(), slug, model).await?;
+        Ok(ProviderTestReport::new(&endpoint, &test))
+    }
+}
+
 /// Serves the operator alone over a Unix socket, without a port. It ends when it is dropped.
 ///
 /// # Errors
@@ -126,19 +162,20 @@ pub fn serve_operator(
     socket: OperatorSocket,
 ) -> io::Result<impl Future<Output = io::Result<()>>> {
     let connections = Connections::new(OPERATOR_CONNECTIONS, Preemption::Idle);
-    let gateway = gateway(services, settings, tasks, connections.clone())?;
+    let gateway = gateway(services, settings, None, tasks, connections.clone())?;
     Ok(bind_operator(&gateway, socket, connections)?.serve())
 }
 
 fn gateway(
     services: Services,
     settings: HttpSettings,
+    address: Option<SocketAddr>,
     tasks: TaskTracker,
     connections: Connections,
 ) -> io::Result<Arc<Gateway>> {
     let detach = DetachOnDisconnect::new(tasks, Handle::try_current().map_err(io::Error::other)?);
     let openapi = RenderedOpenApi::new(openapi_document(&settings.base_path));
-    Ok(Arc::new(Gateway::new(services, settings, openapi, detach, connections)))
+    Ok(Arc::new(Gateway::new(services, settings, address, openapi, detach, connections)))
 }
 
 fn bind_operator(

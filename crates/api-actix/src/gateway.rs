@@ -18,6 +18,7 @@ use crate::http::body::BodyBounds;
 use crate::http::client::WireNames;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::error::ApiError;
+use crate::http::export::Exports;
 use crate::rendered_catalogue::RenderedCatalogue;
 use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
@@ -26,6 +27,8 @@ use crate::services::Services;
 pub(crate) struct Gateway {
     pub(crate) services: Services,
     pub(crate) settings: HttpSettings,
+    /// The bound address; `None` if only the operator is served.
+    pub(crate) address: Option<SocketAddr>,
     pub(crate) detach: DetachOnDisconnect,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: RenderedOpenApi,
@@ -34,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) stopping: CancellationToken,
     pub(crate) admission: Arc<Admission>,
     pub(crate) body_memory: Arc<BodyMemory>,
+    /// The keys with a running export.
+    pub(crate) exports: Arc<Exports>,
     /// Limits the lines about stores that fail.
     pub(crate) store_failures: LineLimit,
 }
@@ -42,6 +47,7 @@ impl Gateway {
     pub(crate) fn new(
         services: Services,
         mut settings: HttpSettings,
+        address: Option<SocketAddr>,
         openapi: RenderedOpenApi,
         detach: DetachOnDisconnect,
         connections: Connections,
@@ -57,6 +63,8 @@ impl Gateway {
             body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,
             settings,
+            address,
+            exports: Arc::default(),
             store_failures: LineLimit::default(),
         }
     }

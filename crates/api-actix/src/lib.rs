@@ -20,8 +20,12 @@ mod rendered_openapi;
 mod services;
 
 pub use app::openapi_document;
-pub use application::{Application, serve_operator};
-pub use endpoints::destinations::{DestinationView, read_destination};
+pub use application::{Application, ServerHandle, serve_operator};
+pub use endpoints::status::{
+    EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
+};
+pub use endpoints::test_provider::ProviderTestReport;
+pub use endpoints::usage::{usage_csv_head, usage_csv_line};
 pub use gateway::HttpSettings;
 pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;

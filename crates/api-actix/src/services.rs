@@ -5,11 +5,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
-use domain::decision::{ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage};
+use domain::decision::{
+    ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage, TestProviders,
+};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
-use domain::model::{CountModels, FindCallableModel, GetModel, ListModels};
-use domain::observability::ManageDestinations;
+use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
+use domain::observability::{ManageDestinations, RetryDeadLetters};
+use domain::operation::{
+    ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
+};
 use domain::repetition::IdempotentRequests;
 use domain::retention::DeleteWorkspace;
 use domain::routing::{ListEndpoints, ListProviders};
@@ -30,6 +35,8 @@ pub struct Services {
     pub choose_files_workspace: ChooseFilesWorkspace,
     /// Reads and deletes container files.
     pub container_files: ManageContainerFiles,
+    /// Writes container files.
+    pub put_container_file: PutContainerFile,
     /// Reads documents.
     pub read_documents: ReadDocuments,
     /// Deletes documents.
@@ -56,6 +63,14 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
+    /// Makes dead letters of destinations due again.
+    pub retry_dead_letters: RetryDeadLetters,
+    /// This server.
+    pub server: ServerIdentity,
+    /// Reads the status.
+    pub read_status: ReadStatus,
+    /// Lists the audit log.
+    pub audit_entries: ListAuditEntries,
     /// Finds the responses to repeated requests.
     pub repetitions: Arc<dyn IdempotentRequests>,
     /// The health checks that decide readiness.
@@ -98,12 +113,20 @@ pub struct RoutedServices {
     pub count_models: Arc<CountModels>,
     /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
+    /// The configuration of all these.
+    pub configuration: LoadedConfiguration,
+    /// Imports catalogue rows.
+    pub import_catalogue: ImportCatalogue,
     /// Lists the models that the guardrails of a key permit.
     pub list_permitted_models: Arc<ListPermittedModels>,
     /// Finds a model that can be called.
     pub find_callable_model: Arc<FindCallableModel>,
     /// Lists the endpoints of a model, and those with zero data retention.
     pub list_endpoints: Arc<ListEndpoints>,
+    /// Pauses and resumes providers.
+    pub pause_provider: PauseProvider,
+    /// Tests providers.
+    pub test_providers: TestProviders,
     /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
     /// The use cases of guardrails, except operation 3.

@@ -53,6 +53,11 @@ impl<'a, R> Change<'a, R> {
         self.by
     }
 
+    /// Returns true if the caller names the versions that it accepts.
+    pub fn is_conditional(&self) -> bool {
+        self.if_match.is_some()
+    }
+
     /// Checks the version of the state that the change replaces; `None` is that of a record that does not exist.
     ///
     /// # Errors

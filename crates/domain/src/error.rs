@@ -19,6 +19,8 @@ named_enum! {
         Conflict = "conflict",
         /// The record has another version than the caller accepts.
         PreconditionFailed = "precondition_failed",
+        /// The operation needs the version that it changes.
+        PreconditionRequired = "precondition_required",
         /// The payload, or a file, is larger than allowed.
         PayloadTooLarge = "payload_too_large",
         /// Too many requests of the caller.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A digest of the writable members of a record. Usage does not change it.
+/// A digest of the writable members of a record, or a counter of its changes. Usage does not change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(u128);
 
@@ -11,6 +11,11 @@ impl Version {
     /// Creates the version from the first half of a SHA-256 digest.
     pub fn from_digest(digest: [u8; 32]) -> Self {
         Self(digest.iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)))
+    }
+
+    /// Creates the version of a record that is counted up by every change.
+    pub fn from_counter(counter: u64) -> Self {
+        Self(counter.into())
     }
 }
 

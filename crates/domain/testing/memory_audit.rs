@@ -18,9 +18,9 @@ impl AuditLog for MemoryAuditLog {
         Ok(self.0.state().audit.iter().filter(|entry| entry.seq >= from).take(limit).cloned().collect())
     }
 
-    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn read_before(&self, before: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(self.0.state().audit.iter().rev().take(limit).cloned().collect())
+        Ok(self.0.state().audit.iter().rev().filter(|entry| entry.seq < before).take(limit).cloned().collect())
     }
 
     async fn read_stored(&self, after: Option<i64>, limit: u64) -> Result<Vec<StoredAuditEntry>, StoreError> {

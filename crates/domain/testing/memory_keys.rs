@@ -165,10 +165,6 @@ impl ApiKeyRepository for MemoryApiKeys {
     ) -> Result<KeyUpdate, StoreKeyError> {
         let mut state = self.0.begin(audit)?;
         let now = self.0.now();
-        let changeable = |key: &ApiKey| {
-            let state = (key.disabled, key.guardrail_id, key.users.clone());
-            (key.name.clone(), key.scope.clone(), key.expires_at, key.limit, key.rates, state)
-        };
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
         let found = state.live_key(&after.id.into()).filter(is_before).map(|stored| stored.key.clone());
         let Some(found) = found else { return Ok(KeyUpdate::Conflict) };
@@ -212,17 +208,25 @@ impl ApiKeyRepository for MemoryApiKeys {
         Ok(true)
     }
 
-    async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError> {
+    async fn delete(&self, before: &ApiKey, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError> {
         let mut state = self.0.begin(audit)?;
-        let Some(before) = state.live_key(&id.into()).map(|stored| stored.key.clone()) else { return Ok(false) };
-        state.check_last_key(&before, None, rule)?;
-        if let Some(stored) = state.live_key(&id.into()) {
+        let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
+        let found = state.live_key(&before.id.into()).filter(is_before).map(|stored| stored.key.clone());
+        let Some(found) = found else { return Ok(false) };
+        state.check_last_key(&found, None, rule)?;
+        if let Some(stored) = state.live_key(&found.id.into()) {
             stored.deleted = true;
         }
-        state.changed(self.0.now(), hashes(&before).map(ChangeSubject::Key).collect::<Vec<_>>());
+        state.changed(self.0.now(), hashes(&found).map(ChangeSubject::Key).collect::<Vec<_>>());
         state.note(audit, self.0.now());
         Ok(true)
     }
+}
+
+/// Returns what an update replaces.
+fn changeable(key: &ApiKey) -> impl PartialEq {
+    let state = (key.disabled, key.guardrail_id, key.users.clone());
+    (key.name.clone(), key.scope.clone(), key.expires_at, key.limit, key.rates, state)
 }
 
 /// Returns the key as of a time: without a previous secret that has expired.
@@ -286,4 +290,18 @@ pub async fn set_disabled(
     }
     let after = ApiKey { disabled, ..before.clone() };
     Ok(keys.update(&before, &after, rule, audit).await? == KeyUpdate::Updated)
+}
+
+/// Deletes a key in its present state, as [`crate::api_key::ManageApiKeys`] does. Returns false if it is not live.
+///
+/// # Errors
+/// The deletion failed.
+pub async fn delete_key(
+    keys: &dyn ApiKeyRepository,
+    id: ApiKeyId,
+    rule: LastKeyRule,
+    audit: &AuditDraft,
+) -> Result<bool, StoreKeyError> {
+    let Some(before) = keys.find(&id.into()).await? else { return Ok(false) };
+    keys.delete(&before, rule, audit).await
 }

@@ -1,6 +1,6 @@
 //! The state of the database in memory, with a lock, and its rows.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,6 +20,7 @@ use crate::model::Model;
 use crate::money::Usd;
 use crate::observability::Destination;
 use crate::repetition::{IdempotencyKey, RepetitionScope, StoredRepetition};
+use crate::routing::ProviderSlug;
 use crate::system::Clock;
 use crate::usage::{OutboxMessage, Rejection, UsageRecord, UsageTotals};
 use crate::workspace::Workspace;
@@ -53,6 +54,7 @@ pub(super) struct State {
     pub(super) documents: HashMap<DocumentId, StoredDocument>,
     pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
+    pub(super) paused_providers: BTreeSet<ProviderSlug>,
     pub(super) usage: Vec<UsageRecord>,
     /// The sums by day, workspace, key, model and provider.
     pub(super) usage_sums: BTreeMap<SumName, UsageTotals>,

@@ -62,6 +62,8 @@ fakes! {
     documents: MemoryDocuments,
     /// The fake of [`crate::model::ModelRepository`].
     models: MemoryModels,
+    /// The fake of [`crate::routing::ProviderPauses`].
+    provider_pauses: MemoryProviderPauses,
     /// The fake of [`crate::change_feed::ChangeFeed`].
     changes: MemoryChangeFeed,
     /// The fake of [`crate::usage::UsageRepository`].

@@ -22,6 +22,7 @@ use domain::naming::ResourceName;
 use domain::observability::{
     Delivery, DeliveryError, Destination, DestinationFields, ManageDestinations, MessageSender, RetryDeadLetters,
 };
+use domain::operation::{AuditFilter, ListAuditEntries};
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
@@ -464,24 +465,27 @@ fn instance_cases() -> Vec<Case> {
             "preview import",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).preview(by, rows(), ImportMode::Merge)),
+            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).preview(
+                &Change::plain(by),
+                rows(),
+                ImportMode::Merge
+            )),
         ),
         Case(
             "import",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute(by, rows(), ImportMode::Merge)),
+            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute(
+                &Change::plain(by),
+                rows(),
+                ImportMode::Merge
+            )),
         ),
         Case(
-            "import previewed",
-            UNRESTRICTED,
+            "list audit entries",
+            &[Right::ReadAll],
             None,
-            case!(|f, by, _p| ImportCatalogue::new(f.store.models()).execute_previewed(
-                by,
-                rows(),
-                ImportMode::Merge,
-                0
-            )),
+            case!(|f, by, _p| ListAuditEntries::new(f.store.audit_log()).page(by, &AuditFilter::default(), None, 9)),
         ),
     ]
 }

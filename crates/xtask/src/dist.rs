@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: builds the program that is shipped.
+//! `cargo xtask dist`: builds the program that is shipped, and its archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,9 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::{step, workspace};
+
+mod archive;
+mod licences;
 
 /// The parts of the benchmark whose load is the profile: the five operations, every wire, limits and filters.
 const LOAD: &str = "decisions,governed,keys,filters,wires,catalogue,assign,promote";
@@ -20,21 +23,17 @@ pub struct Options {
     pgo: bool,
 }
 
-/// Builds the profile `dist` and prints the program's path.
+/// Builds the profile `dist` and the archive, and prints their paths.
 pub fn run(options: &Options) -> Result<()> {
-    let program = if options.pgo { guided()? } else { plain()? };
-    step::announce(&format!("built {}", program.display()));
+    let compiler = Compiler::find()?;
+    let program = if options.pgo { guided(&compiler)? } else { compiler.build("", &[])? };
+    let archive = archive::write(&program, &compiler.host)?;
+    step::announce(&format!("built {} and {}", program.display(), archive.display()));
     Ok(())
 }
 
-fn plain() -> Result<PathBuf> {
-    step::run(&mut step::cargo(&["build", "--profile", "dist", "--package", "tollgate"]))?;
-    Ok(workspace::program(&workspace::target().join("dist"), "tollgate"))
-}
-
 /// Builds an instrumented program, runs the benchmark's load on it, and builds again with what it counted.
-fn guided() -> Result<PathBuf> {
-    let compiler = Compiler::find()?;
+fn guided(compiler: &Compiler) -> Result<PathBuf> {
     let profdata = compiler.profdata()?;
     let folder = workspace::target().join("pgo");
     let (raw, merged) = (folder.join("raw"), folder.join("merged.profdata"));
@@ -81,12 +80,25 @@ impl Compiler {
         Ok(program)
     }
 
-    /// Builds the program with a flag of the compiler. The target is named, so that build scripts are compiled without
-    /// the flag.
+    /// Builds the program with a flag of the compiler, and without the paths of this machine: the same sources give the
+    /// same bytes. The target is named, so that build scripts are compiled without the flags.
     fn build(&self, flag: &str, arguments: &[&str]) -> Result<PathBuf> {
         let mut command = step::cargo(&["build", "--profile", "dist", "--package", "tollgate", "--target", &self.host]);
-        command.args(arguments).env("RUSTFLAGS", flag);
+        let paths =
+            [(workspace::root().to_owned(), "/source"), (cargo_home()?, "/cargo"), (workspace::target(), "/target")];
+        let maps = |option: &str| {
+            paths.iter().fold(String::new(), |all, (from, to)| format!("{all} {option}={}={to}", from.display()))
+        };
+        let (rust, c) = (maps("--remap-path-prefix"), maps("-ffile-prefix-map"));
+        command.args(arguments).env("RUSTFLAGS", format!("{flag}{rust}")).env("CFLAGS", c);
         step::run(&mut command)?;
         Ok(workspace::program(&workspace::target().join(&self.host).join("dist"), "tollgate"))
     }
+}
+
+/// Returns Cargo's folder, where it unpacks libraries.
+#[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it asks as cargo asks")]
+fn cargo_home() -> Result<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home).context("neither CARGO_HOME nor HOME is set")
 }

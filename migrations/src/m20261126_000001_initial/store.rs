@@ -20,6 +20,7 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         change_feed(),
         changes(backend),
         table("models", [key(text("id")), number("position"), text("content")]),
+        table("provider_pauses", [key(text("provider")), number("paused_at")]),
         destinations(),
         outbox(),
         audit_log(),

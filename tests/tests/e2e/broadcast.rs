@@ -285,7 +285,8 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
 
     receiver.behave(Behaviour::status(200));
     let other = "01990000-0000-7000-8000-000000000001";
-    ensure!(gateway.instance.json(&["destination", "retry", other]).await? == json!({"retried_count": 0}));
+    let retried = gateway.instance.json(&["destination", "retry", other]).await?;
+    ensure!(retried == json!({"retried_count": 0}), "{retried}");
     ensure!(gateway.instance.json(&["destination", "retry", &id]).await? == json!({"retried_count": 1}));
     let log = gateway.instance.json(&["audit", "list"]).await?;
     let all = log["data"].as_array().context("no entries")?;
@@ -300,7 +301,7 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     receiver.behave(Behaviour::status(500));
     let refused = gateway.instance.refused(&["destination", "test", &id]).await?;
     ensure!(refused.contains("status 500"), "{refused}");
-    ensure!(gateway.instance.refused(&["destination", "test", "x"]).await?.contains("destination x not found"));
+    ensure!(gateway.instance.refused(&["destination", "test", "x"]).await?.contains("destination \"x\" not found"));
     let listed = gateway.instance.json(&["destination", "list"]).await?.to_string();
     ensure!(listed.contains(&id) && !listed.contains(SECRET) && !listed.contains("t0ken"), "{listed}");
     gateway.server.stop().await

@@ -14,7 +14,7 @@ async fn destination_is_created_updated_and_deleted() -> Result<()> {
     let url = format!("{}/traces", receiver.base_url());
     std::fs::write(instance.path().join("secret"), "a-very-long-signing-secret\n")?;
     let arguments = [
-        &["destination", "create", "--name", "hook", "--type", "webhook", "--url", &url][..],
+        &["destination", "create", "--name", "hook", "--type", "webhook", "--endpoint", &url][..],
         &["--secret-file", "secret", "--workspace", "acme"],
     ];
     let made = instance.json(&arguments.concat()).await?;
@@ -56,12 +56,12 @@ async fn invalid_destinations_are_rejected_with_a_sentence() -> Result<()> {
     std::fs::write(instance.path().join("bad.json"), r#"{"privacy_mod":true}"#)?;
     for (arguments, reason) in [
         (vec!["create"], "name is required"),
-        (vec!["create", "--name", "n", "--type", "otel-collector", "--url", &url], "the test call"),
+        (vec!["create", "--name", "n", "--type", "otel-collector", "--endpoint", &url], "The test call"),
         (vec!["create", "--from", "bad.json"], "nearest known member is \"privacy_mode\""),
         (vec!["create", "--from", "missing.json"], "cannot read missing.json"),
         (vec!["create", "--name", "n", "--secret-file", "sk-misplaced"], "the file of --secret-file cannot be read"),
         (vec!["update", "01990000-0000-7000-8000-000000000001", "--name", "n"], "not found"),
-        (vec!["update", "01990000-0000-7000-8000-000000000001"], "no fields to update"),
+        (vec!["update", "01990000-0000-7000-8000-000000000001"], "No update fields provided"),
     ] {
         let said = instance.refused(&[&["destination"][..], &arguments].concat()).await?;
         ensure!(said.contains(reason) && !said.contains("sk-misplaced"), "{arguments:?}: {said}");

@@ -60,7 +60,10 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ),
     ("GET", "/observability/destinations/{destination}", "", READ),
     ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
+    ("POST", "/observability/destinations/{destination}/test", "", WRITE),
+    ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
+    ("PUT", "/containers/{container}/files?path=a&workspace_id={workspace}", "1", WRITE),
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
     ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
@@ -70,6 +73,11 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/keys/{key}", "", READ),
     ("PATCH", "/keys/{key}", r#"{"name":"n"}"#, [403, 403, 200, 404, 200, 200]),
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
+    ("GET", "/audit", "", UNRESTRICTED),
+    ("GET", "/status", "", UNRESTRICTED),
+    ("POST", "/providers/sandbox/test", "", UNRESTRICTED),
+    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, UNRESTRICTED),
+    ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),
     ("GET", "/workspaces", "", LIST),
     ("POST", "/workspaces", r#"{"name":"n"}"#, [403, 403, 403, 403, 403, 201]),
     ("GET", "/workspaces/{workspace}", "", READ),
@@ -140,7 +148,7 @@ impl Scopes {
         std::fs::write(instance.path().join("secret"), "a-very-long-signing-secret\n")?;
         let url = format!("{}/traces", receiver.base_url());
         let arguments = [
-            &["destination", "create", "--name", "hook", "--type", "webhook", "--url", &url][..],
+            &["destination", "create", "--name", "hook", "--type", "webhook", "--endpoint", &url][..],
             &["--secret-file", "secret", "--workspace", &workspace],
         ];
         let destination = instance.json(&arguments.concat()).await?["id"].as_str().unwrap_or_default().to_owned();
@@ -154,6 +162,7 @@ impl Scopes {
             ("{generation}", generation),
             ("{version}", "1".to_owned()),
             ("{document}", "tgfile_x".to_owned()),
+            ("{container}", "sess_x".to_owned()),
         ];
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }
@@ -191,6 +200,9 @@ async fn every_route_has_the_expected_status_for_each_kind_of_key() -> Result<()
                     Some("/keys") if body.contains("management") => "unrestricted",
                     Some(path) if path.starts_with("/workspaces") => "unrestricted",
                     Some(path) if path.starts_with("/keys") => "keys",
+                    Some("/audit" | "/status") => "read_all",
+                    Some("/catalogue/imports") => "unrestricted",
+                    Some(path) if path.starts_with("/providers") => "unrestricted",
                     _ => "write",
                 };
                 let is_named = metadata["reason"] == "management_key_restricted" && metadata["needs"] == needs;

@@ -134,7 +134,7 @@ async fn outage_of_the_object_store_makes_promotions_unavailable_and_nothing_els
     ensure!(degraded == json!({"status": "degraded", "unavailable": ["blobs"]}), "{degraded}");
     gateway.decide(body("sandbox/decider")).await?;
     let said = gateway.instance.refused(&["document", "get", &document]).await?;
-    ensure!(said.contains("the object store failed to read an object: cannot connect"), "{said}");
+    ensure!(said.contains("unavailable"), "{said}");
     let doctor = String::from_utf8(gateway.instance.run(&["doctor"]).await?.stdout)?;
     ensure!(doctor.contains("cannot connect") && doctor.contains(&format!("s3://{BUCKET}/tollgate")), "{doctor}");
     // A restart during the outage serves decisions too.

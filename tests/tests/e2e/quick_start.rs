@@ -1,4 +1,4 @@
-//! The shell blocks of the README's quick start, pasted in order into an empty folder.
+//! The shell blocks of the README's quick start and of docs/http.md, pasted in order into an empty folder.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,13 +10,19 @@ use serde_json::Value;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../../README.md");
+const HTTP: &str = include_str!("../../../docs/http.md");
 /// The maximum time of all blocks.
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Returns the shell blocks of the section, in order.
+/// Returns the shell blocks of the quick start, in order.
 fn blocks() -> Result<Vec<&'static str>> {
-    let (_, section) = README.split_once("\n## Quick start\n").context("no quick start")?;
-    let (section, _) = section.split_once("\n## ").context("the quick start is the last section")?;
+    blocks_of(README, "Quick start")
+}
+
+/// Returns the shell blocks of a section, in order.
+fn blocks_of(page: &'static str, heading: &str) -> Result<Vec<&'static str>> {
+    let (_, section) = page.split_once(&format!("\n## {heading}\n")).context("no section")?;
+    let (section, _) = section.split_once("\n## ").context("the last section")?;
     Ok(section.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect())
 }
 
@@ -115,5 +121,26 @@ async fn quick_start_blocks_run_in_order_from_an_empty_folder() -> Result<()> {
     for file in ["tollgate-data/management-key", "report.csv", "serve.log"] {
         ensure!(started.join(file).is_file(), "{file} is missing");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn team_gets_its_own_keys_over_http() -> Result<()> {
+    let of_readme = blocks()?;
+    let server = of_readme.iter().find(|block| block.contains("tollgate serve")).context("no block starts a server")?;
+    let of_page = blocks_of(HTTP, "From the first key to a team's own")?;
+    let address = tollgate_tests::free_address()?;
+    let blocks: Vec<String> = std::iter::once(server).chain(&of_page).map(|block| adapted(block, address)).collect();
+    let folder = tempfile::TempDir::new()?;
+    let outputs = paste(&blocks, folder.path(), address).await?;
+    let [_, budget, _, asked, cost, keys] = &outputs[..] else { bail!("{} blocks", outputs.len()) };
+    ensure!(json(budget)?["data"]["limit_usd"] == 200, "{budget}");
+    let own: Value = serde_json::from_str(&asked[asked.rfind("{\"data\"").context("no record")?..])?;
+    ensure!(own["data"]["limit"] == 25 && own["data"]["name"] == "inbox", "{own}");
+    let scopes: Vec<&Value> = own["data"]["budgets"].as_array().context("no budgets")?.iter().collect();
+    ensure!(scopes.len() == 2, "the workspace and the key have limits: {own}");
+    let lines: Vec<&str> = cost.lines().collect();
+    ensure!(lines.len() == 2 && lines[0].starts_with("day,model,") && lines[1].contains("sandbox/decider"), "{cost}");
+    ensure!(keys.matches("\"name\":\"inbox\"").count() == 2, "both secrets are of one key: {keys}");
     Ok(())
 }

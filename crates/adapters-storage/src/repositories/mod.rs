@@ -6,8 +6,10 @@ mod destinations;
 mod documents;
 mod guardrails;
 mod key_queries;
+mod key_rows;
 mod models;
 mod outbox;
+mod provider_pauses;
 mod rows;
 mod workspaces;
 
@@ -17,5 +19,6 @@ pub use documents::SeaOrmDocumentRepository;
 pub use guardrails::SeaOrmGuardrailRepository;
 pub use models::SeaOrmModelRepository;
 pub use outbox::SeaOrmOutbox;
+pub use provider_pauses::SeaOrmProviderPauses;
 pub(crate) use rows::credit_base;
 pub use workspaces::SeaOrmWorkspaceRepository;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmChangeFeed,
     SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
-    StorageSettings,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmProviderPauses, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
@@ -116,6 +116,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         guardrails: Arc::new(SeaOrmGuardrailRepository::new(database(0))),
         documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
+        pauses: Arc::new(SeaOrmProviderPauses::new(database(0))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         // The ledger has a separate suite; the suites here do not use it.

@@ -1,11 +1,80 @@
-//! `GET /providers`: the providers and their health.
+//! `GET /providers`: the providers and their health. `PATCH /providers/{slug}`: pauses one.
 
+use domain::operation::PauseProviderError;
 use domain::routing::ProviderStatus;
+use wires::client::{check_names, read_members};
 
 use crate::endpoints::prelude::*;
 use crate::http::response::TaggedBody;
 
-pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe);
+pub(crate) const LIST: Route = Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe);
+
+/// `PATCH /providers/{slug}`: pauses or resumes a provider.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/providers/{slug}",
+    |call, by, payload| Box::pin(handle_update(call, by, payload)),
+    tags::OPERATION,
+    describe_update,
+)
+.with_body();
+
+/// The writable member.
+const WRITABLE: [&str; 1] = ["paused"];
+/// The members that a record has and that only the service sets.
+const READ_ONLY: [&str; 9] = [
+    "name",
+    "slug",
+    "privacy_policy_url",
+    "terms_of_service_url",
+    "status_page_url",
+    "headquarters",
+    "datacenters",
+    "endpoint_count",
+    "health",
+];
+
+fn describe_update() -> Operation {
+    let body = BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider.");
+    let description = "A paused provider gets no new attempts: here at once, on other servers within a second, and \
+                       after restarts. Running attempts end. A model without another endpoint is 503.";
+    Operation::management("updateProvider", "Pause or resume a provider", description)
+        .body(BodySchema::of::<ProviderChange>(), None)
+        .parameter(path("slug", "The slug of a provider with a configured endpoint"))
+        .answer(body, "The provider", &[400, 404, 415])
+}
+
+/// The change of a provider.
+#[derive(ToSchema)]
+#[schema(as = ProviderChange)]
+#[expect(dead_code, reason = "the schema of a body that is read by hand")]
+struct ProviderChange {
+    /// True: the provider gets no new attempts.
+    paused: bool,
+}
+
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let paused = read_paused(call.read_json(payload).await?.text()?)?;
+    let provider = call.routed().pause_provider.execute(by, &call.id()?, paused).await?;
+    Ok(Data::respond(StatusCode::OK, View::new(&provider)))
+}
+
+fn read_paused(text: &str) -> Result<bool, ApiError> {
+    let [paused] = read_members(text, &WRITABLE)?;
+    check_names(text, &WRITABLE, &READ_ONLY).map_err(ApiError::invalid)?;
+    let paused = paused.ok_or_else(|| ApiError::invalid("No update fields provided"))?;
+    paused.get().parse().map_err(|_| ApiError::invalid("paused: must be true or false"))
+}
+
+impl From<PauseProviderError> for ApiError {
+    fn from(error: PauseProviderError) -> Self {
+        match error {
+            PauseProviderError::Restricted(restricted) => restricted.into(),
+            PauseProviderError::NotFound => Self::not_found(),
+            PauseProviderError::Store(store) => Self::store(store),
+        }
+    }
+}
 
 fn describe() -> Operation {
     Operation::new("listProviders", "List the providers")
@@ -46,6 +115,8 @@ struct View<'a> {
     datacenters: Option<()>,
     #[schema(value_type = u64, minimum = 1)]
     endpoint_count: usize,
+    /// True if the operator paused it: it gets no new attempts.
+    paused: bool,
     health: Health,
 }
 
@@ -76,11 +147,36 @@ impl<'a> View<'a> {
             headquarters: None,
             datacenters: None,
             endpoint_count: endpoints.total(),
+            paused: provider.is_paused,
             health: Health {
                 healthy: endpoints.healthy,
                 throttled_for_some: endpoints.throttled_for_some,
                 throttled: endpoints.throttled,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paused_is_a_boolean_beside_the_members_of_a_record() {
+        let read = |text: &str| read_paused(text).map_err(|error| error.text().to_owned());
+        assert_eq!(read(r#"{"paused":true}"#), Ok(true));
+        assert_eq!(read(r#"{"slug":"x","health":{"healthy":1},"paused":false}"#), Ok(false));
+        for value in ["1", "\"true\"", "[true]", "{}"] {
+            let expected = "paused: must be true or false";
+            assert_eq!(read(&format!(r#"{{"paused":{value}}}"#)).unwrap_err(), expected, "{value}");
+        }
+        for body in [r#"{"slug":"x"}"#, r#"{"paused":null}"#] {
+            assert_eq!(read(body).unwrap_err(), "No update fields provided");
+        }
+        assert_eq!(
+            read(r#"{"pause":true}"#).unwrap_err(),
+            r#"unknown member "pause"; the nearest known member is "paused""#
+        );
+        assert!(read(r#"{"paused":true,"paused":false}"#).is_err() && read("[]").is_err());
     }
 }

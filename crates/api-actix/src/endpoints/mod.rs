@@ -1,6 +1,7 @@
 //! The endpoints, a file for one or for a few of a kind: route, description, handler, error mapping, view and tests.
 
 pub(crate) mod assign_keys_to_guardrail;
+pub(crate) mod audit;
 pub(crate) mod container_files;
 pub(crate) mod count_models;
 pub(crate) mod destinations;
@@ -11,6 +12,7 @@ pub(crate) mod get_model;
 pub(crate) mod get_own_key;
 pub(crate) mod guardrails;
 pub(crate) mod health;
+pub(crate) mod import_catalogue;
 pub(crate) mod keys;
 pub(crate) mod list_model_endpoints;
 pub(crate) mod list_models;
@@ -20,7 +22,9 @@ pub(crate) mod list_zero_retention_endpoints;
 mod model_filters;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
+pub(crate) mod status;
 pub(crate) mod submit_decision;
+pub(crate) mod test_provider;
 pub(crate) mod usage;
 pub(crate) mod workspaces;
 

@@ -40,7 +40,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const REQUEST_PART: &str = "request";
 
 /// A JSON body within its limits that has passed the scan.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {

@@ -14,6 +14,8 @@ use domain::audit::Actor;
 use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
+use domain::system::WorkOwner;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::access_log::AccessFields;
@@ -25,6 +27,10 @@ use super::error::ApiError;
 use super::{envelope, parameters};
 use crate::gateway::Gateway;
 use crate::services::RoutedServices;
+
+/// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
+/// A larger body would delay other requests of the thread.
+const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
 
 /// The maximum number of braces in a pattern.
 pub(crate) const MAX_PARAMETERS: usize = 3;
@@ -122,6 +128,27 @@ impl Call<'_> {
 
     pub(super) fn owner(&self) -> Result<Owner, ApiError> {
         self.owner.ok_or_else(|| ApiError::from_kind(ErrorKind::Internal).caused_by("an open route has no places"))
+    }
+
+    /// Parses a body of that many bytes, on another thread if it is large.
+    ///
+    /// # Errors
+    /// The error of `parse`; the time of the request passed, or too many large bodies wait.
+    pub(crate) async fn parse<T: Send + 'static>(
+        &self,
+        owner: WorkOwner,
+        bytes: usize,
+        parse: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if bytes <= INLINE_PARSE_MAX_BYTES {
+            return parse();
+        }
+        let parsed = self.gateway.services.workers.get(owner, move |_| parse());
+        let parsed = timeout(self.time_left(), parsed).await.map_err(|_| {
+            let cause = "limits.request_timeout_ms passed while the body waited for a scan thread";
+            ApiError::from_kind(ErrorKind::TimedOut).caused_by(cause)
+        })?;
+        parsed.map_err(ApiError::from_task_error)?
     }
 
     /// Runs work that continues after a disconnect; see [`crate::http::detach::DetachOnDisconnect::run_detachable`].

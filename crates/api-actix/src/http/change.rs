@@ -118,7 +118,7 @@ impl Call<'_> {
         };
         let route = format!("{} {}", self.request.method(), self.pattern);
         let scope = RepetitionScope { caller: by.actor().name.clone(), route, key };
-        let request = Repetition { scope, fingerprint: self.fingerprint(body) };
+        let request = Repetition { scope, fingerprint: self.fingerprint(by, body) };
         if let Some(response) = self.repeated(&request).await? {
             return Ok(response.respond());
         }
@@ -146,10 +146,12 @@ impl Call<'_> {
         RecordResponse::from_stored(response).map(Some)
     }
 
-    /// Hashes path, query and body, each after its length.
-    fn fingerprint(&self, body: &str) -> [u8; 32] {
+    /// Hashes the scope of the caller, path, query and body, each after its length. A key that was narrowed does not get
+    /// the response to what it did before.
+    fn fingerprint(&self, by: &Authority, body: &str) -> [u8; 32] {
         let mut digest = Sha256::new();
-        for part in [self.request.path(), self.request.query_string(), body] {
+        let scope = by.scope().view();
+        for part in [scope.text(), self.request.path(), self.request.query_string(), body] {
             digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
             digest.update(part);
         }

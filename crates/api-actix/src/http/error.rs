@@ -35,6 +35,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
         ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        ErrorKind::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -65,6 +66,7 @@ pub(crate) fn default_message(kind: ErrorKind) -> &'static str {
         ErrorKind::PreconditionFailed => {
             "The resource has another version than If-Match names. Read it again and repeat the change."
         }
+        ErrorKind::PreconditionRequired => "The operation needs If-Match",
         ErrorKind::PayloadTooLarge => "Request payload too large",
         ErrorKind::RateLimited => "Rate limit exceeded",
         ErrorKind::Internal => "Internal Server Error",

@@ -1,11 +1,14 @@
 //! Conditional and repeated changes: `ETag`, `If-Match` and `Idempotency-Key`.
 
+use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyUpdate, LastKeyRule};
 use domain::audit::AuditLog;
+use domain::authority::{ManagementAccess, ManagementScope};
+use domain::ids::ApiKeyId;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{BASE, Caller, Gateway, Setup, workspace};
+use super::gateway::{BASE, Caller, Gateway, Setup, audit_draft, workspace};
 
 fn body(name: &str) -> String {
     json!({"name": name, "workspace_id": workspace(1).to_string()}).to_string()
@@ -91,6 +94,21 @@ async fn repeated_post_has_one_effect_and_the_first_response() {
     let count = entries(&store).await;
     let again = send(&gateway, "POST", &restore, &[("Idempotency-Key", "a"), ("If-Match", "\"x\"")], "").await;
     assert_eq!((whole(&again), entries(&store).await), (whole(&restored), count), "it was accepted once");
+}
+
+#[tokio::test]
+async fn narrowed_key_does_not_get_responses_from_before() {
+    let setup = Setup::new().await;
+    let keys = setup.store.api_keys();
+    let gateway = setup.start();
+    assert_eq!(create(&gateway, "a", &body("g")).await.status, 201);
+    let id: ApiKeyId = Caller::Management.id().parse().unwrap();
+    let before = keys.find(&id.into()).await.unwrap().unwrap();
+    let narrow = ManagementScope::try_new(ManagementAccess::Write, Some(vec![workspace(1)])).unwrap();
+    let after = ApiKey { scope: ApiKeyScope::Management(narrow), ..before.clone() };
+    let rule = LastKeyRule::Waived;
+    assert_eq!(keys.update(&before, &after, rule, &audit_draft()).await.unwrap(), KeyUpdate::Updated);
+    create(&gateway, "a", &body("g")).await.expect_error(409);
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::api_key::ApiKeyRepository;
+use domain::api_key::LastKeyRule;
 use domain::audit::AuditLog;
 use domain::observability::{Destination, MockMessageSender};
+use domain::testing::delete_key;
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -169,11 +170,7 @@ async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     assert_eq!(fixture.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
     let deleted = other.id().parse().unwrap();
     assert!(
-        fixture
-            .gateway
-            .store
-            .api_keys()
-            .delete(deleted, domain::api_key::LastKeyRule::Waived, &super::gateway::audit_draft())
+        delete_key(&*fixture.gateway.store.api_keys(), deleted, LastKeyRule::Waived, &super::gateway::audit_draft())
             .await
             .unwrap()
     );
@@ -249,4 +246,28 @@ async fn destination_changes_are_conditional_and_repeatable() {
     assert_eq!(first.json()["data"]["api_key_hashes"], json!([Caller::Inference.hash()]));
     let path = format!("{PATH}/{}", first.json()["data"]["id"].as_str().unwrap());
     assert_eq!(send("DELETE", &path, "If-Match", first.header("etag").unwrap(), "").await.status, 200);
+}
+
+#[tokio::test]
+async fn test_and_retry_act_on_an_existing_destination() {
+    let fixture = DestinationFixture::new(config()).await;
+    let post = async |path: &str| fixture.gateway.json(Caller::Management, "POST", path, "").await;
+    let tested = post(&format!("{}/test", fixture.path)).await;
+    assert_eq!((tested.status, &tested.json()["data"]["reached"]), (200, &json!(true)));
+    assert_eq!(fixture.called().len(), 1);
+    let entries = fixture.entries().await;
+    let retried = post(&format!("{}/retry", fixture.path)).await;
+    assert_eq!((retried.status, retried.json()), (200, json!({"data": {"retried_count": 0}})));
+    assert!(fixture.entries().await <= entries + 1);
+    for id in ["x", "%2e%2e", "01990000-0000-7000-8000-00000000000a"] {
+        post(&format!("{PATH}/{id}/test")).await.expect_error(404);
+    }
+    post(&format!("{PATH}/x/retry")).await.expect_error(404);
+    for verb in ["test", "retry"] {
+        fixture
+            .gateway
+            .json(Caller::Inference, "POST", &format!("{}/{verb}", fixture.path), "")
+            .await
+            .expect_error(403);
+    }
 }

@@ -15,12 +15,14 @@ use domain::api_key::{
 };
 use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::authority::ManagementScope;
-use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
+use domain::budget::{
+    ForgetProcesses, ForgetSettings, Hold, HoldRequest, Ledger, LimitExceeded, MockOrphanedJournals, WorkspaceBudgets,
+};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
     GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage,
-    SumUsagePorts,
+    SumUsagePorts, TestProvider, TestProviders,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -33,18 +35,23 @@ use domain::guardrail::{
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
-use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ListModels, Model, Pricing};
-use domain::observability::{ManageDestinations, MessageSender, MockMessageSender};
+use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels, Model, Pricing};
+use domain::observability::{ManageDestinations, MessageSender, MockMessageSender, RetryDeadLetters};
+use domain::operation::{
+    ContainerLimits, ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
+};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::retention::DeleteWorkspace;
-use domain::routing::{AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, Wire};
+use domain::routing::{
+    AttemptFailure, Endpoint, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, PausedProviders, Wire,
+};
 use domain::system::{Clock, HealthProbe, InlineExecutor, MockSecretGenerator, TimeSource, Workers};
 use domain::testing::{
     FixedClock, FixedRateLimiter, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryStore, ScriptedProvider, SequentialIds, decision_ports,
 };
-use domain::usage::{RejectionRecorder, UsageRepository};
+use domain::usage::{RejectionRecorder, UnknownUsage, UsageRepository};
 use domain::workspace::{
     ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, Workspace, WorkspaceName,
     WorkspaceRepository, WorkspaceSlug,
@@ -116,6 +123,7 @@ pub struct Setup {
     /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
+    pub paused: PausedProviders,
     pub limits: StorageLimits,
     pub endpoints: Vec<Endpoint>,
     pub settings: HttpSettings,
@@ -123,7 +131,7 @@ pub struct Setup {
 
 impl Setup {
     pub async fn new() -> Self {
-        let store = MemoryStore::new();
+        let (store, paused) = (MemoryStore::new(), PausedProviders::default());
         fill(&store).await;
         Self {
             blobs: MemoryBlobStore::new(FixedClock::default()),
@@ -141,7 +149,8 @@ impl Setup {
             clock: FixedClock::default(),
             workers: Arc::new(InlineExecutor),
             sender: Arc::new(MockMessageSender::new()),
-            health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
+            health: Arc::new(HealthBoard::new(2, HealthPolicy::default()).with_paused(paused.clone())),
+            paused,
             endpoints: vec![endpoint("first"), endpoint("second")],
             limits: StorageLimits {
                 max_file_bytes: 100,
@@ -193,6 +202,7 @@ impl Setup {
             running: Arc::new(RunningPromotions::new(|| None)),
         };
         let mut decision_ports = decision_ports(&self.store, Vec::new(), self.endpoints);
+        let provider = Arc::clone(&self.provider);
         decision_ports.provider = self.provider;
         decision_ports.routing.catalogue = Arc::clone(&self.catalogue);
         decision_ports.routing.health = Arc::clone(&self.health);
@@ -227,6 +237,8 @@ impl Setup {
         );
         let names = GenerationNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory));
         let list_models = Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone()));
+        let list_providers =
+            Arc::new(ListProviders::new(Arc::clone(&directory), Arc::clone(&self.health), Arc::new(clock.clone())));
         let routed = RoutedServices {
             list_permitted_models: Arc::new(ListPermittedModels::new(
                 Arc::clone(&list_models),
@@ -236,6 +248,9 @@ impl Setup {
             submit_decision,
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue), directory.clone())),
             list_models,
+            configuration: LoadedConfiguration { loaded_at: now(), variables: vec!["A_KEY".to_owned()] },
+            import_catalogue: ImportCatalogue::new(self.store.models())
+                .serving(["acme/judge".parse().unwrap()], ["sandbox/decider".parse().unwrap()]),
             find_callable_model: Arc::new(FindCallableModel::new(Arc::clone(&self.catalogue), directory.clone())),
             list_endpoints: Arc::new(ListEndpoints::new(
                 Arc::clone(&self.catalogue),
@@ -243,7 +258,6 @@ impl Setup {
                 Arc::clone(&self.health),
                 Arc::new(clock.clone()),
             )),
-            list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
             delete_workspace: DeleteWorkspace {
                 workspaces: self.store.workspaces(),
                 keys: ManageApiKeys::new(keys.clone(), Arc::new(clock.clone())),
@@ -251,6 +265,17 @@ impl Setup {
                 destinations: destinations.clone(),
                 guardrails: guardrails.clone(),
             },
+            pause_provider: PauseProvider::new(
+                Arc::clone(&list_providers),
+                self.store.provider_pauses(),
+                self.paused.clone(),
+            ),
+            list_providers,
+            test_providers: TestProviders::new(
+                Arc::clone(&directory),
+                [("unused".parse().unwrap(), Wire::SystemOne)].into(),
+                TestProvider::new(provider, Arc::new(clock.clone())),
+            ),
             guardrails,
             explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
@@ -261,6 +286,11 @@ impl Setup {
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
             choose_files_workspace: ChooseFilesWorkspace::new(self.store.workspaces()),
             container_files: ManageContainerFiles::new(Arc::clone(&blobs)),
+            put_container_file: PutContainerFile::new(
+                self.store.workspaces(),
+                Arc::clone(&blobs),
+                ContainerLimits::with_file_bytes(self.limits.max_file_bytes),
+            ),
             read_documents: ReadDocuments::new(self.store.documents(), Arc::clone(&blobs)),
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),
@@ -289,6 +319,31 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            retry_dead_letters: RetryDeadLetters::new(
+                self.store.outbox(),
+                self.store.destinations(),
+                Arc::new(clock.clone()),
+            ),
+            server: ServerIdentity {
+                id: "server-1".to_owned(),
+                version: "1.2.3",
+                started_at: now(),
+                began: Duration::ZERO,
+                config_file: None,
+                database: "memory".to_owned(),
+            },
+            read_status: ReadStatus::new(
+                self.probes.clone(),
+                None,
+                ForgetProcesses::new(
+                    self.store.budget(),
+                    Arc::new(MockOrphanedJournals::new()),
+                    Arc::new(clock.clone()),
+                    ForgetSettings { lost_after: Duration::MAX, unknown: UnknownUsage::Free },
+                ),
+                Arc::new(ManualTimer::new(clock.clone())),
+            ),
+            audit_entries: ListAuditEntries::new(self.store.audit_log()),
             workspaces: WorkspaceServices {
                 read: ReadWorkspaces::new(self.store.workspaces(), self.store.limits()),
                 create: CreateWorkspace::new(self.store.workspaces(), Arc::new(clock.clone()), Arc::new(ids.clone())),

@@ -298,7 +298,7 @@ async fn model_endpoints_include_health() {
         json!({
             "name": format!("The {slug}"), "slug": slug, "privacy_policy_url": null, "terms_of_service_url": null,
             "status_page_url": null, "headquarters": null, "datacenters": null, "endpoint_count": 1,
-            "health": {"healthy": healthy, "throttled_for_some": 0, "throttled": throttled},
+            "paused": false, "health": {"healthy": healthy, "throttled_for_some": 0, "throttled": throttled},
         })
     };
     assert_eq!(providers, json!({"data": [provider("first", 1, 0), provider("second", 0, 1)]}));

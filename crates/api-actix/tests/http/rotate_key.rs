@@ -1,8 +1,9 @@
 //! Rotation of a key's secret.
 
-use domain::api_key::{ApiKeyRepository, LastKeyRule};
+use domain::api_key::LastKeyRule;
 use domain::audit::AuditLog;
 use domain::secret::ApiKeySecret;
+use domain::testing::delete_key;
 use serde_json::json;
 
 use super::client::Reply;
@@ -83,7 +84,9 @@ async fn rotation_needs_management_key_and_active_key() {
     rotate(&gateway, Caller::Unknown, &own).await.expect_error(401);
     let deleted = Caller::OfOtherWorkspace.id().parse().unwrap();
     assert!(
-        gateway.store.api_keys().delete(deleted, LastKeyRule::Waived, &super::gateway::audit_draft()).await.unwrap()
+        delete_key(&*gateway.store.api_keys(), deleted, LastKeyRule::Waived, &super::gateway::audit_draft())
+            .await
+            .unwrap()
     );
     let secret = Caller::Inference.bearer()[7..].to_owned();
     for name in ["nonsense", "%ff", &deleted.to_string(), &Caller::Unknown.hash(), &secret] {

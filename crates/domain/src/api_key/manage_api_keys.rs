@@ -15,7 +15,7 @@ use crate::change::Change;
 use crate::edit::Edit;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
-use crate::naming::{NameError, ResourceName, only_match};
+use crate::naming::{ResourceName, only_match};
 use crate::rate::RateLimits;
 use crate::system::Clock;
 
@@ -183,11 +183,15 @@ impl ManageApiKeys {
     pub async fn delete(&self, change: &Change<'_, ApiKey>, name: &ResourceName) -> Result<ApiKey, ChangeApiKeyError> {
         let by = change.by();
         by.check(Right::Keys)?;
-        let before = find_visible(&*self.keys, by, name).await?;
-        change.check_version(before.version())?;
-        let audit = change.audited(audit_draft(by, "key.delete", before.id, Some(view(&before)), None), &before);
-        let is_deleted = self.keys.delete(before.id, LastKeyRule::of(by), &audit).await?;
-        if is_deleted { Ok(before) } else { Err(NameError::Unknown.into()) }
+        for _ in 0..MAX_ATTEMPTS {
+            let before = find_visible(&*self.keys, by, name).await?;
+            change.check_version(before.version())?;
+            let audit = change.audited(audit_draft(by, "key.delete", before.id, Some(view(&before)), None), &before);
+            if self.keys.delete(&before, LastKeyRule::of(by), &audit).await? {
+                return Ok(before);
+            }
+        }
+        Err(ChangeApiKeyError::Contended)
     }
 }
 

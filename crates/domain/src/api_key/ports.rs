@@ -9,7 +9,7 @@ use super::{ApiKey, KeyGrant, KeyIdentity, KeyReference, StoreKeyError};
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, ManagementScope};
 use crate::error::StoreError;
-use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+use crate::ids::{GuardrailId, WorkspaceId};
 use crate::naming::ResourceName;
 use crate::secret::ApiKeyHash;
 
@@ -173,6 +173,7 @@ pub trait ApiKeyRepository: Send + Sync {
     /// `before`. Returns false if it differs, or the key is not live.
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Deletes a key permanently. Returns false if it is not live.
-    async fn delete(&self, id: ApiKeyId, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError>;
+    /// Deletes a key permanently if what [`Self::update`] replaces still equals that of `before`. Returns false if it
+    /// differs, or the key is not live.
+    async fn delete(&self, before: &ApiKey, rule: LastKeyRule, audit: &AuditDraft) -> Result<bool, StoreKeyError>;
 }

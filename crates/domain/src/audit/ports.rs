@@ -19,8 +19,13 @@ pub trait AuditLog: Send + Sync {
     /// Returns up to `limit` entries from number `from` on, oldest first.
     async fn read(&self, from: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError>;
 
+    /// Returns up to `limit` entries with numbers below `before`, newest first.
+    async fn read_before(&self, before: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError>;
+
     /// Returns up to `limit` entries, newest first.
-    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError>;
+    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read_before(u64::MAX, limit).await
+    }
 
     /// Returns up to `limit` rows of the log with a number above `after`, lowest first. Without `after`, rows with
     /// impossible numbers are included.

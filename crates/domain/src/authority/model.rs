@@ -15,6 +15,8 @@ named_enum! {
         Keys = "keys",
         /// To change guardrails, their assignments and destinations, and to delete documents.
         Write = "write",
+        /// To read the audit log and the status, which are of all workspaces.
+        ReadAll = "read_all",
         /// To change the bounds of workspaces, workspaces, management keys and the catalogue.
         Unrestricted = "unrestricted",
     }
@@ -104,6 +106,7 @@ impl Authority {
             Right::Read => has_access(ManagementAccess::Read),
             Right::Keys => has_access(ManagementAccess::Keys),
             Right::Write => has_access(ManagementAccess::Write),
+            Right::ReadAll => has_access(ManagementAccess::Read) && self.sees_all(),
             Right::Unrestricted => self.scope.is_unrestricted(),
         };
         if is_granted { Ok(()) } else { Err(Restricted { needs: right }) }

@@ -38,16 +38,16 @@ fn only_write_access_to_all_workspaces_is_unrestricted() {
 
 #[test]
 fn check_grants_rights_by_access_and_workspaces() {
-    use Right::{Keys, Read, Unrestricted, Write};
+    use Right::{Keys, Read, ReadAll, Unrestricted, Write};
     type Row = (ManagementAccess, Option<Vec<WorkspaceId>>, &'static [Right]);
     let one = || Some(vec![id(1)]);
     let table: [Row; 6] = [
         (ManagementAccess::Read, one(), &[Read]),
         (ManagementAccess::Keys, one(), &[Read, Keys]),
         (ManagementAccess::Write, one(), &[Read, Keys, Write]),
-        (ManagementAccess::Read, None, &[Read]),
-        (ManagementAccess::Keys, None, &[Read, Keys]),
-        (ManagementAccess::Write, None, &[Read, Keys, Write, Unrestricted]),
+        (ManagementAccess::Read, None, &[Read, ReadAll]),
+        (ManagementAccess::Keys, None, &[Read, Keys, ReadAll]),
+        (ManagementAccess::Write, None, &[Read, Keys, Write, ReadAll, Unrestricted]),
     ];
     for (access, workspaces, granted) in table {
         let by = Authority::of_key(Actor::system(), scope(access, workspaces.clone()));

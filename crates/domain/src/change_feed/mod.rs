@@ -27,6 +27,8 @@ pub enum ChangeSubject {
     Catalogue,
     /// The destinations of traces.
     Destinations,
+    /// The paused providers.
+    Providers,
     /// All subjects, for migrations and for changes by a newer version that this version cannot decode.
     Everything,
 }

@@ -1,15 +1,18 @@
 //! Tests a provider with one small call.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{DecisionProvider, NeverDisconnects, ProviderCall, SentBytes};
+use crate::authority::{Authority, Restricted, Right};
+use crate::error::ErrorKind;
 use crate::json::Json;
 use crate::pricing::ReportedUsage;
 use crate::question::{
     AnswerRules, Answers, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, Questions,
 };
-use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, ProviderSlug, Wire};
 use crate::system::Clock;
 
 /// The name of the only question.
@@ -78,6 +81,90 @@ impl TestProvider {
     }
 }
 
+/// Tests the configured providers for a caller.
+pub struct TestProviders {
+    endpoints: Arc<EndpointDirectory>,
+    wires: HashMap<ProviderSlug, Wire>,
+    test: TestProvider,
+}
+
+/// An error of testing a provider.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TestProviderError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Restricted(#[from] Restricted),
+    /// The provider is not configured.
+    #[error("provider not found")]
+    NotFound,
+    /// No endpoint tells the model.
+    #[error("no endpoint uses the provider {0}; name a model")]
+    ModelRequired(ProviderSlug),
+}
+
+impl TestProviderError {
+    /// Returns the meaning of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Restricted(restricted) => restricted.kind(),
+            Self::NotFound => ErrorKind::NotFound,
+            Self::ModelRequired(_) => ErrorKind::InvalidRequest,
+        }
+    }
+}
+
+impl TestProviders {
+    /// Creates the use case. `wires` are those of the configured providers, with or without an endpoint.
+    pub fn new(endpoints: Arc<EndpointDirectory>, wires: HashMap<ProviderSlug, Wire>, test: TestProvider) -> Self {
+        Self { endpoints, wires, test }
+    }
+
+    /// Tests a provider, paused or not, and returns the endpoint that was called.
+    ///
+    /// # Errors
+    /// The caller lacks [`Right::Unrestricted`]; see [`test_endpoint`].
+    pub async fn execute(
+        &self,
+        by: &Authority,
+        slug: &str,
+        model: Option<&str>,
+    ) -> Result<(Arc<Endpoint>, ProviderTest), TestProviderError> {
+        by.check(Right::Unrestricted)?;
+        let slug: ProviderSlug = slug.parse().map_err(|_| TestProviderError::NotFound)?;
+        let endpoint = test_endpoint(&self.endpoints, &slug, model, self.wires.get(&slug).copied())?;
+        let test = self.test.execute(&endpoint).await;
+        Ok((endpoint, test))
+    }
+}
+
+/// Returns the endpoint that a test of a provider calls: the first one of the model, by its name in the catalogue or at
+/// the provider. A model without an endpoint is called over `wire`, which is that of a configured provider.
+///
+/// # Errors
+/// The provider is not configured, or it has no endpoint and no model is given.
+pub fn test_endpoint(
+    endpoints: &EndpointDirectory,
+    provider: &ProviderSlug,
+    model: Option<&str>,
+    wire: Option<Wire>,
+) -> Result<Arc<Endpoint>, TestProviderError> {
+    let mut of_provider = endpoints.all().iter().filter(|endpoint| endpoint.provider == *provider).peekable();
+    if of_provider.peek().is_none() && wire.is_none() {
+        return Err(TestProviderError::NotFound);
+    }
+    let Some(model) = model else {
+        return of_provider.next().cloned().ok_or_else(|| TestProviderError::ModelRequired(provider.clone()));
+    };
+    let is_named = |endpoint: &&Arc<Endpoint>| endpoint.model.as_str() == model || endpoint.upstream_model == model;
+    if let Some(found) = of_provider.find(is_named) {
+        return Ok(Arc::clone(found));
+    }
+    // Only the sandbox has endpoints without a wire of its own.
+    let wire = wire.ok_or(TestProviderError::NotFound)?;
+    let id = "test/model".parse().map_err(|_| TestProviderError::NotFound)?;
+    Ok(Arc::new(Endpoint::new(id, provider.clone(), wire, model)))
+}
+
 /// Returns a question of the first type that the endpoint supports.
 fn question(endpoint: &Endpoint) -> Option<Question> {
     let text = "Is this a test?";
@@ -107,7 +194,6 @@ fn with_criteria(of_type: &str, text: &str, criteria: &Json) -> Json {
 mod tests {
     use super::*;
     use crate::decision::{MockDecisionProvider, ProviderAnswer};
-    use crate::routing::Wire;
     use crate::testing::FixedClock;
 
     fn endpoint(types: &[QuestionType]) -> Arc<Endpoint> {
@@ -138,6 +224,26 @@ mod tests {
         assert_eq!((invalid.kind, invalid.upstream_status), (AttemptFailureKind::InvalidResponse, Some(200)));
         let unsupported = test(&[QuestionType::Box], "{}").await.outcome.unwrap_err();
         assert_eq!(unsupported.kind, AttemptFailureKind::RejectedByProvider);
+    }
+
+    #[test]
+    fn test_endpoint_is_found_by_any_name_of_its_model() {
+        let endpoint = |model: &str, provider: &str, upstream: &str| {
+            Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, upstream)
+        };
+        let all = [endpoint("a/x", "other", "x"), endpoint("a/b", "p", "one"), endpoint("a/c", "p", "two")];
+        let directory = EndpointDirectory::new(all.to_vec());
+        let found = |slug: &str, model: Option<&str>, wire| {
+            test_endpoint(&directory, &slug.parse().unwrap(), model, wire).map(|found| found.upstream_model.clone())
+        };
+        assert_eq!(found("p", None, None).unwrap(), "one");
+        assert_eq!(found("p", Some("a/c"), None).unwrap(), "two");
+        assert_eq!(found("p", Some("two"), None).unwrap(), "two");
+        assert_eq!(found("p", Some("new"), Some(Wire::ChatCompletions)).unwrap(), "new");
+        assert_eq!(found("p", Some("x"), None), Err(TestProviderError::NotFound));
+        assert_eq!(found("q", None, None), Err(TestProviderError::NotFound));
+        let unused = found("q", None, Some(Wire::SystemOne)).unwrap_err();
+        assert_eq!(unused.to_string(), "no endpoint uses the provider q; name a model");
     }
 
     #[tokio::test]

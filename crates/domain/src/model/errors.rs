@@ -2,6 +2,7 @@
 
 use super::ModelId;
 use crate::authority::Restricted;
+use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
 
 /// The text is not a list of output modalities. Holds the invalid element, cut to 64 characters.
@@ -93,9 +94,12 @@ pub enum ImportCatalogueError {
     /// The rows are invalid.
     #[error(transparent)]
     Fault(#[from] CatalogueViolation),
-    /// Another import changed the catalogue after the preview.
-    #[error("another import changed the catalogue after the rows to remove were determined; run the command again")]
-    Changed,
+    /// The catalogue has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
+    /// A replacement names no version.
+    #[error("A replacement removes rows: send If-Match with the version of a dry run")]
+    VersionRequired,
     /// The store failed.
     #[error("the catalogue store failed")]
     Store(#[from] StoreError),
@@ -107,7 +111,8 @@ impl ImportCatalogueError {
         match self {
             Self::Restricted(error) => error.kind(),
             Self::Fault(_) => ErrorKind::InvalidRequest,
-            Self::Changed => ErrorKind::Unavailable,
+            Self::PreconditionFailed(failed) => failed.kind(),
+            Self::VersionRequired => ErrorKind::PreconditionRequired,
             Self::Store(error) => error.kind(),
         }
     }

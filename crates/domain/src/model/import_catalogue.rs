@@ -8,13 +8,16 @@ use super::{
 };
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::json::Json;
+use crate::version::Version;
 
 /// Imports catalogue rows in one transaction.
 pub struct ImportCatalogue {
     models: Arc<dyn ModelRepository>,
     served: HashSet<ModelId>,
+    sandbox: HashSet<ModelId>,
 }
 
 /// The treatment of rows that are not in the file.
@@ -37,17 +40,25 @@ pub struct ImportReport {
     pub removed: usize,
 }
 
-/// The result that an import would have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportPreview {
-    /// The version of the catalogue that it is about.
-    pub version: u64,
+/// An import, done or previewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogueImport {
+    /// The version of the catalogue before it.
+    pub version: Version,
     /// The counts of rows.
     pub report: ImportReport,
-    /// The rows that the import would remove.
+    /// The removed rows.
     pub removed: Vec<ModelId>,
-    /// All rows after the import.
-    pub rows: Vec<Model>,
+    /// The number of models after it that an endpoint serves.
+    pub callable_models: usize,
+}
+
+/// An import that is ready to be stored.
+struct PlannedImport {
+    change: CatalogueChange,
+    counter: u64,
+    audit: AuditDraft,
+    result: CatalogueImport,
 }
 
 /// The most attempts of an import under concurrent imports.
@@ -56,92 +67,102 @@ const ATTEMPTS: usize = 5;
 impl ImportCatalogue {
     /// Wires the port.
     pub fn new(models: Arc<dyn ModelRepository>) -> Self {
-        Self { models, served: HashSet::new() }
+        Self { models, served: HashSet::new(), sandbox: HashSet::new() }
     }
 
     /// Sets the models that endpoints serve. [`ImportMode::Replace`] keeps their rows: an endpoint without an own price
-    /// charges the catalogue's price, and must not become free because a file lacks the row.
+    /// charges the catalogue's price, and must not become free because a file lacks the row. Those of the sandbox only
+    /// count as callable.
     #[must_use]
-    pub fn serving(mut self, models: impl IntoIterator<Item = ModelId>) -> Self {
+    pub fn serving(
+        mut self,
+        models: impl IntoIterator<Item = ModelId>,
+        sandbox: impl IntoIterator<Item = ModelId>,
+    ) -> Self {
         self.served.extend(models);
+        self.sandbox.extend(sandbox);
         self
     }
 
     /// Validates `rows` as [`Self::execute`] does, and stores nothing.
+    ///
+    /// # Errors
+    /// The caller lacks the right, or accepts another version only; invalid rows; a store failure.
     pub async fn preview(
         &self,
-        by: &Authority,
+        change: &Change<'_, CatalogueImport>,
         rows: Vec<Model>,
         mode: ImportMode,
-    ) -> Result<ImportPreview, ImportCatalogueError> {
-        by.check(Right::Unrestricted)?;
-        if rows.is_empty() {
-            return Err(CatalogueViolation::Empty.into());
-        }
-        // A change between the two reads makes the version too old, and an import with it changes nothing.
-        let version = self.models.version().await?;
-        let stored = self.models.list().await?;
-        let (change, report) = plan(&stored, rows, mode, &self.served)?;
-        let replaced: HashSet<&ModelId> = change.upsert.iter().map(|row| &row.id).chain(&change.remove).collect();
-        let kept = stored.iter().filter(|row| !replaced.contains(&row.id));
-        let rows = kept.chain(&change.upsert).cloned().collect();
-        Ok(ImportPreview { version, report, removed: change.remove, rows })
+    ) -> Result<CatalogueImport, ImportCatalogueError> {
+        Ok(self.plan(change, rows, mode).await?.result)
     }
 
-    /// Validates `rows` together with the kept rows, then stores them in one transaction.
+    /// Validates `rows` together with the kept rows, then stores them in one transaction, in which the catalogue still
+    /// has the version of the result. [`ImportMode::Replace`] needs the versions that the caller accepts: it removes the
+    /// rows that a preview of that version named.
     ///
     /// A removed row whose canonical slug and variant return in a new row was renamed: its old id still resolves.
+    ///
+    /// # Errors
+    /// As [`Self::preview`]; no version for a replacement; other imports changed the catalogue each time.
     pub async fn execute(
         &self,
-        by: &Authority,
+        change: &Change<'_, CatalogueImport>,
         rows: Vec<Model>,
         mode: ImportMode,
-    ) -> Result<ImportReport, ImportCatalogueError> {
-        by.check(Right::Unrestricted)?;
-        if rows.is_empty() {
-            return Err(CatalogueViolation::Empty.into());
+    ) -> Result<CatalogueImport, ImportCatalogueError> {
+        change.by().check(Right::Unrestricted)?;
+        if mode == ImportMode::Replace && !change.is_conditional() {
+            return Err(ImportCatalogueError::VersionRequired);
         }
         for _ in 0..ATTEMPTS {
-            let version = self.models.version().await?;
-            if let Some(report) = self.apply(by, rows.clone(), mode, version).await? {
-                return Ok(report);
+            let planned = self.plan(change, rows.clone(), mode).await?;
+            let audit = change.audited(planned.audit, &planned.result);
+            if self.models.apply(&planned.change, planned.counter, &audit).await? {
+                return Ok(planned.result);
             }
         }
         Err(StoreError::unavailable("the catalogue was changed concurrently by other imports").into())
     }
 
-    /// Imports rows as [`Self::execute`] does, if the catalogue still has the version of a preview: the import then
-    /// removes the rows that the preview named.
-    ///
-    /// # Errors
-    /// [`ImportCatalogueError::Changed`] if it has another version; nothing is stored then.
-    pub async fn execute_previewed(
+    async fn plan(
         &self,
-        by: &Authority,
+        change: &Change<'_, CatalogueImport>,
         rows: Vec<Model>,
         mode: ImportMode,
-        version: u64,
-    ) -> Result<ImportReport, ImportCatalogueError> {
-        by.check(Right::Unrestricted)?;
+    ) -> Result<PlannedImport, ImportCatalogueError> {
+        change.by().check(Right::Unrestricted)?;
         if rows.is_empty() {
             return Err(CatalogueViolation::Empty.into());
         }
-        self.apply(by, rows, mode, version).await?.ok_or(ImportCatalogueError::Changed)
+        // A change between the two reads makes the version too old, and an import with it changes nothing.
+        let counter = self.models.version().await?;
+        let version = Version::from_counter(counter);
+        change.check_version(version)?;
+        let stored = self.models.list().await?;
+        let (planned, report) = plan(&stored, rows, mode, &self.served)?;
+        let audit = imported(change.by(), &report, &stored, &planned);
+        let (removed, callable_models) = (planned.remove.clone(), self.count_callable(&stored, &planned));
+        let result = CatalogueImport { version, report, removed, callable_models };
+        Ok(PlannedImport { change: planned, counter, audit, result })
     }
 
-    /// Stores the rows if the catalogue has this version. Returns `None`, and stores nothing, otherwise.
-    async fn apply(
-        &self,
-        by: &Authority,
-        rows: Vec<Model>,
-        mode: ImportMode,
-        version: u64,
-    ) -> Result<Option<ImportReport>, ImportCatalogueError> {
-        let stored = self.models.list().await?;
-        let (change, report) = plan(&stored, rows, mode, &self.served)?;
-        let is_applied = self.models.apply(&change, version, &imported(by, &report, &stored, &change)).await?;
-        Ok(is_applied.then_some(report))
+    /// Counts the models after an import that an endpoint serves, with those whose row is only in the configuration.
+    fn count_callable(&self, stored: &[Model], change: &CatalogueChange) -> usize {
+        let replaced: HashSet<&ModelId> = change.upsert.iter().map(|row| &row.id).chain(&change.remove).collect();
+        let rows = || stored.iter().filter(|row| !replaced.contains(&row.id)).chain(&change.upsert);
+        let named: HashSet<&ModelId> = rows().flat_map(|row| [&row.id, &row.canonical_slug]).collect();
+        let is_callable =
+            |row: &&Model| serves(&self.served, row) || row.alias_target.is_none() && self.sandbox.contains(&row.id);
+        rows().filter(is_callable).count() + self.served.iter().filter(|model| !named.contains(model)).count()
     }
+}
+
+/// Returns true if an endpoint of these models serves the row.
+fn serves(models: &HashSet<ModelId>, row: &Model) -> bool {
+    let by_slug = || row.id.variant().is_none() && models.contains(&row.canonical_slug);
+    // The target of an alias may be removed, so an alias is never served itself.
+    row.alias_target.is_none() && (models.contains(&row.id) || by_slug())
 }
 
 /// The most rows that an audit entry names.
@@ -186,12 +207,7 @@ fn plan(
         CatalogueSnapshot::check(&rows)?;
     }
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
-    // The target of an alias may be removed, so aliases are removed too.
-    let stays = |row: &Model| {
-        mode == ImportMode::Merge
-            || served.contains(&row.id) && row.alias_target.is_none()
-            || served.contains(&row.canonical_slug) && row.alias_target.is_none() && row.id.variant().is_none()
-    };
+    let stays = |row: &Model| mode == ImportMode::Merge || serves(served, row);
     let (staying, going): (Vec<&Model>, Vec<&Model>) =
         stored.iter().filter(|row| !incoming.contains(&row.id)).partition(|row| stays(row));
     let remove: Vec<ModelId> = going.iter().map(|row| row.id.clone()).collect();
@@ -237,8 +253,10 @@ fn add_names(row: &mut Model, names: impl IntoIterator<Item = ModelId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use crate::model::{MockModelRepository, Pricing};
     use crate::money::Price;
+    use crate::version::IfMatch;
 
     fn row(id: &str, canonical: &str) -> Model {
         let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
@@ -307,6 +325,17 @@ mod tests {
         assert_eq!(draft.details.text().matches("\"id\"").count(), MAX_NAMED_ROWS, "an entry stays small");
     }
 
+    /// Runs an import for the operator, who accepts any version, or the given one.
+    async fn run(
+        import: &ImportCatalogue,
+        mode: ImportMode,
+        version: Option<Version>,
+        rows: Vec<Model>,
+    ) -> Result<CatalogueImport, ImportCatalogueError> {
+        let accepted = version.map_or(IfMatch::Any, |version| IfMatch::Versions(vec![version]));
+        import.execute(&Change::conditional(&Authority::system(), Some(accepted)), rows, mode).await
+    }
+
     #[tokio::test]
     async fn import_retries_after_concurrent_import() {
         let mut models = MockModelRepository::new();
@@ -318,10 +347,8 @@ mod tests {
         models.expect_list().times(2).returning(|| Ok(Vec::new()));
         models.expect_apply().times(2).returning(|_, version, _| Ok(version == 2));
         let import = ImportCatalogue::new(Arc::new(models));
-        assert_eq!(
-            import.execute(&Authority::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
-            1
-        );
+        let done = run(&import, ImportMode::Merge, None, vec![row("a/b", "a/b")]).await.unwrap();
+        assert_eq!((done.report.imported, done.version), (1, Version::from_counter(2)));
     }
 
     #[tokio::test]
@@ -330,33 +357,41 @@ mod tests {
         models.expect_version().returning(|| Ok(7));
         models.expect_list().returning(|| Ok(vec![row("a/kept", "a/kept"), row("a/gone", "a/gone")]));
         models.expect_apply().never();
-        let import = ImportCatalogue::new(Arc::new(models)).serving(["a/kept".parse().unwrap()]);
-        let rows = || vec![row("a/new", "a/new")];
-        let ids = |rows: &[Model]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
-        let replaced = import.preview(&Authority::system(), rows(), ImportMode::Replace).await.unwrap();
-        assert_eq!(replaced.report, ImportReport { imported: 1, updated: 0, removed: 1 });
-        assert_eq!((replaced.version, replaced.removed), (7, vec!["a/gone".parse().unwrap()]));
-        assert_eq!(ids(&replaced.rows), ["a/kept", "a/new"]);
-        let merged = import.preview(&Authority::system(), rows(), ImportMode::Merge).await.unwrap();
-        assert_eq!((merged.removed.len(), ids(&merged.rows).len()), (0, 3));
-        assert!(import.preview(&Authority::system(), Vec::new(), ImportMode::Merge).await.is_err());
+        let served = ["a/kept", "a/configured"].map(|id| id.parse().unwrap());
+        let import = ImportCatalogue::new(Arc::new(models)).serving(served, ["sandbox/x".parse().unwrap()]);
+        let by = Authority::system();
+        let change = Change::plain(&by);
+        let rows = || vec![row("a/new", "a/new"), row("sandbox/x", "sandbox/x")];
+        let replaced = import.preview(&change, rows(), ImportMode::Replace).await.unwrap();
+        assert_eq!(replaced.report, ImportReport { imported: 2, updated: 0, removed: 1 });
+        let seven = Version::from_counter(7);
+        assert_eq!((replaced.version, replaced.removed), (seven, vec!["a/gone".parse().unwrap()]));
+        assert_eq!(replaced.callable_models, 3, "a kept row, one of the sandbox, one of the configuration only");
+        let merged = import.preview(&change, rows(), ImportMode::Merge).await.unwrap();
+        assert_eq!((merged.removed.len(), merged.callable_models), (0, 3));
+        assert!(import.preview(&change, Vec::new(), ImportMode::Merge).await.is_err());
+        let other = Change::conditional(&by, Some(IfMatch::Versions(vec![Version::from_counter(8)])));
+        let rejected = import.preview(&other, rows(), ImportMode::Merge).await.unwrap_err();
+        assert_eq!(rejected.kind(), ErrorKind::PreconditionFailed);
     }
 
     #[tokio::test]
-    async fn previewed_import_changes_nothing_after_another_import() {
+    async fn replacement_of_another_version_changes_nothing() {
         let mut models = MockModelRepository::new();
-        models.expect_version().returning(|| Ok(7));
+        let versions = std::sync::Mutex::new([7, 8, 8].into_iter());
+        models.expect_version().returning(move || Ok(versions.lock().unwrap().next().unwrap()));
         models.expect_list().returning(|| Ok(vec![row("a/gone", "a/gone")]));
-        // Another import has added a row since the preview, and this one would remove it, too.
+        // Another import takes effect between the check and the first application.
         models.expect_apply().times(2).returning(|_, version, _| Ok(version == 8));
         let import = ImportCatalogue::new(Arc::new(models));
         let rows = || vec![row("a/new", "a/new")];
-        let preview = import.preview(&Authority::system(), rows(), ImportMode::Replace).await.unwrap();
-        let execute =
-            async |version| import.execute_previewed(&Authority::system(), rows(), ImportMode::Replace, version).await;
-        let rejected = execute(preview.version).await.unwrap_err();
-        assert!(matches!(rejected, ImportCatalogueError::Changed), "{rejected}");
-        assert_eq!(execute(8).await.unwrap().removed, 1);
+        let by = Authority::system();
+        let plain = import.execute(&Change::plain(&by), rows(), ImportMode::Replace).await.unwrap_err();
+        assert_eq!(plain.kind(), ErrorKind::PreconditionRequired);
+        let replace =
+            async |counter| run(&import, ImportMode::Replace, Some(Version::from_counter(counter)), rows()).await;
+        assert_eq!(replace(7).await.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+        assert_eq!(replace(8).await.unwrap().report.removed, 1);
     }
 
     #[tokio::test]
@@ -366,12 +401,9 @@ mod tests {
         models.expect_list().returning(|| Ok(Vec::new()));
         models.expect_apply().never();
         let import = ImportCatalogue::new(Arc::new(models));
-        assert!(import.execute(&Authority::system(), Vec::new(), ImportMode::Merge).await.is_err());
-        assert!(
-            import
-                .execute(&Authority::system(), vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge)
-                .await
-                .is_err()
-        );
+        for rows in [Vec::new(), vec![row("a/b", "a/b"), row("a/b", "a/b")]] {
+            let error = run(&import, ImportMode::Merge, None, rows).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        }
     }
 }

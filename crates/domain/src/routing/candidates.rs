@@ -82,7 +82,7 @@ pub enum NoCandidates {
     Preferences,
     /// No endpoint can carry the request.
     Unsupported(UnsupportedQuestions),
-    /// Every endpoint is throttled and rejected the request.
+    /// Every endpoint is throttled or paused and rejected the request.
     Throttled(ThrottledEndpoints),
 }
 
@@ -226,13 +226,20 @@ impl Selection<'_> {
             rejected: Vec::new(),
             rejections: None,
         };
+        let (all, mut paused) = (ordered.len(), 0);
         for candidate in ordered {
+            if self.health.paused().contains(&candidate.endpoint.provider) {
+                ThrottledEndpoints::add_paused(&mut chosen.rejections, &candidate.endpoint.provider);
+                chosen.rejected.push(candidate);
+                paused += 1;
+                continue;
+            }
             match self.health.admit(candidate.endpoint.index, self.workspace, self.random, self.now) {
                 Admission::Normal => chosen.candidates.push(candidate),
                 Admission::Throttled => chosen.throttled.push(candidate),
                 Admission::Rejected { retry_in, last_error } => {
                     let provider = candidate.endpoint.provider.as_str().to_owned();
-                    let rejected = ThrottledEndpoint { provider, last_error };
+                    let rejected = ThrottledEndpoint { provider, is_paused: false, last_error };
                     ThrottledEndpoints::add(&mut chosen.rejections, rejected, retry_in);
                     chosen.rejected.push(candidate);
                 }
@@ -240,7 +247,12 @@ impl Selection<'_> {
         }
         let left = chosen.candidates.len() + chosen.throttled.len();
         let Some(rejections) = &chosen.rejections else { return Ok(chosen) };
-        funnel.push(("health", left));
+        if paused > 0 {
+            funnel.push(("paused", all - paused));
+        }
+        if chosen.rejected.len() > paused {
+            funnel.push(("health", left));
+        }
         if left == 0 { Err(NoCandidates::Throttled(rejections.clone())) } else { Ok(chosen) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ThrottleView};
+use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ProviderSlug, ThrottleView};
 use crate::model::{Catalogue, GetModelError, Model};
 use crate::system::Clock;
 
@@ -55,6 +55,17 @@ impl ListEndpoints {
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self { catalogue, endpoints, health, clock }
+    }
+
+    /// Returns all endpoints in the order of the configuration.
+    pub fn all(&self) -> Vec<EndpointStatus> {
+        let now = self.clock.monotonic();
+        self.endpoints.all().iter().map(|endpoint| EndpointStatus::of(endpoint, &self.health, now)).collect()
+    }
+
+    /// Returns true if the operator paused the provider.
+    pub fn is_paused(&self, provider: &ProviderSlug) -> bool {
+        self.health.paused().contains(provider)
     }
 
     /// Resolves the name as [`crate::model::GetModel`] does. A model without an endpoint has an empty list.

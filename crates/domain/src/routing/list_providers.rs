@@ -13,6 +13,8 @@ pub struct ProviderStatus {
     pub slug: ProviderSlug,
     /// Its display name.
     pub name: String,
+    /// True if the operator paused it.
+    pub is_paused: bool,
     /// The number of its endpoints by throttling.
     pub endpoints: ThrottleCounts,
 }
@@ -66,6 +68,7 @@ impl ListProviders {
                 providers.push(ProviderStatus {
                     slug: endpoint.provider.clone(),
                     name: endpoint.provider_name.clone(),
+                    is_paused: self.health.paused().contains(&endpoint.provider),
                     endpoints: ThrottleCounts::default(),
                 });
                 providers.len() - 1

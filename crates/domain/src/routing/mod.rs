@@ -1,4 +1,4 @@
-//! Routing: candidate endpoints, their order and health, and the failures of attempts.
+//! Routing: candidate endpoints, their order and health, paused providers, and the failures of attempts.
 
 mod candidates;
 mod capability;
@@ -7,6 +7,7 @@ mod failure;
 mod health;
 mod list_endpoints;
 mod list_providers;
+mod paused;
 mod preferences;
 mod wire;
 
@@ -17,5 +18,6 @@ pub use failure::*;
 pub use health::*;
 pub use list_endpoints::*;
 pub use list_providers::*;
+pub use paused::*;
 pub use preferences::*;
 pub use wire::*;

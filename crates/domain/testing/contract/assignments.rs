@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: assignments.
 
-use super::super::join_all;
+use super::super::{delete_key, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -69,7 +69,7 @@ async fn list_returns_assigned_keys(stores: &Stores) {
         stores.guardrails.list_keys(None, &scope, 0, 10).await.unwrap().total
     };
     assert_eq!((within(1).await, within(2).await), (2, 0), "of all guardrails");
-    assert!(stores.api_keys.delete(ids[0], LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, ids[0], LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::super::join_all;
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, suspend, workspace,
@@ -74,6 +74,9 @@ async fn read_returns_appended_entries(stores: &Stores) {
     assert_eq!(stores.audit.read(2, 2).await.unwrap(), written[1..3]);
     assert_eq!(stores.audit.read(6, 2).await.unwrap(), []);
     assert_eq!(stores.audit.newest(2).await.unwrap(), [written[4].clone(), written[3].clone()]);
+    assert_eq!(stores.audit.read_before(4, 2).await.unwrap(), [written[2].clone(), written[1].clone()]);
+    assert_eq!(stores.audit.read_before(2, 9).await.unwrap(), written[..1]);
+    assert_eq!(stores.audit.read_before(1, 9).await.unwrap(), []);
     assert_eq!(verified(stores).await, 5);
 }
 
@@ -171,8 +174,8 @@ async fn key_changes_append_one_entry_each(stores: &Stores) {
     let rotated = ApiKey { hash: hash(9), ..after.clone() };
     assert_entries!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
     assert_entries!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
-    assert_entries!(stores, 1, Ok(true), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
-    assert_entries!(stores, 0, Ok(false), keys.delete(key_id(1), LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 1, Ok(true), delete_key(&**keys, key_id(1), LastKeyRule::Waived, &draft));
+    assert_entries!(stores, 0, Ok(false), delete_key(&**keys, key_id(1), LastKeyRule::Waived, &draft));
 }
 
 async fn workspace_changes_append_one_entry_each(stores: &Stores) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::join_all;
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -76,7 +76,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
                 vec![rules, workspace, key]
             }
             5 => {
-                assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &draft).await.unwrap());
+                assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &draft).await.unwrap());
                 vec![key]
             }
             _ => {
@@ -105,7 +105,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     disable(stores, 1, false).await;
     let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
     assert_eq!(stores.api_keys.update(&key, &key, LastKeyRule::Waived, &audit()).await.unwrap(), KeyUpdate::Updated);
-    assert!(!stores.api_keys.delete(key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(!delete_key(&*stores.api_keys, key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
     let unknown = stores.workspaces.update(&workspace(9), &workspace(9), &audit()).await.unwrap();
     assert_eq!(unknown, WorkspaceUpdate::Differs);
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -183,7 +183,7 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
 async fn deleted_key_has_no_grant(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
-    stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap();
+    delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await, None);
 }

@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
-use super::super::join_all;
+use super::super::{delete_key, join_all};
 use super::Stores;
 use super::guardrail_changes::{
     changes_write_their_audit_entry, concurrent_updates_succeed_once, delete_clears_default,
@@ -99,7 +99,7 @@ async fn assign_keys_accepts_live_keys_of_the_workspace_only(stores: &Stores) {
     add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
     add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
     add_key(stores, &inference_key(8, 1)).await;
-    assert!(stores.api_keys.delete(key_id(8), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(8), LastKeyRule::Waived, &audit()).await.unwrap());
     let before = newest_change(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
     let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2, 6, 7].map(hash));
@@ -205,7 +205,7 @@ async fn delete_unassigns_all_keys(stores: &Stores) {
 async fn deleted_key_has_no_guardrail(stores: &Stores) {
     insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1, 2]).await;
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
 }
 

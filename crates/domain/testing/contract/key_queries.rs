@@ -1,5 +1,6 @@
 //! Cases of [`crate::api_key::ApiKeyRepository`]: names and filters.
 
+use super::super::delete_key;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -67,7 +68,7 @@ pub(super) async fn names_are_resolved_within_the_scope(stores: &Stores) {
     assert_eq!(named(stores, &management, &all).await, ids(&[7]));
     assert_eq!(named(stores, &management, &scope(ManagementAccess::Keys, None)).await, [], "unrestricted only");
     assert_eq!(named(stores, &of_key(3).0, &scope(ManagementAccess::Keys, None)).await, ids(&[3]));
-    assert!(stores.api_keys.delete(key_id(2), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(2), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(named(stores, "name 1", &all).await, ids(&[3]), "deleted keys have no names");
     for number in 20..40 {
         add_key(stores, &ApiKey { name: ApiKeyName::try_new("many").unwrap(), ..inference_key(number, 1) }).await;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change,
@@ -71,7 +71,7 @@ pub(super) async fn rotation_disabling_and_deletion_end_the_previous_secret(stor
                     assert!(set_disabled(&*stores.api_keys, id, disabled, rule, &audit()).await.unwrap());
                 }
             }
-            _ => assert!(stores.api_keys.delete(key_id(number), LastKeyRule::Waived, &audit()).await.unwrap()),
+            _ => assert!(delete_key(&*stores.api_keys, key_id(number), LastKeyRule::Waived, &audit()).await.unwrap()),
         }
         assert!(!is_granted(stores, number).await && !is_named(stores, number).await, "{number}");
         let changed = changed_since(stores, newest).await;

@@ -1,6 +1,6 @@
 //! Cases of [`crate::api_key::ApiKeyRepository`].
 
-use super::super::{join_all, set_disabled};
+use super::super::{delete_key, join_all, set_disabled};
 use super::Stores;
 use super::key_queries::{names_are_resolved_within_the_scope, page_has_filters_order_and_total};
 use super::key_secrets::{
@@ -41,6 +41,7 @@ suite! {
         insert_unique_rejects_names_of_live_keys_in_the_same_scope,
         concurrent_unique_inserts_succeed_once,
         concurrent_deletes_succeed_once,
+        delete_of_another_state_changes_nothing,
         update_replaces_state_guardrail_and_labels,
         insert_and_update_reject_unknown_workspaces_and_guardrails,
         names_are_resolved_within_the_scope,
@@ -156,7 +157,7 @@ async fn update_is_visible_and_writes_the_feed(stores: &Stores) {
         KeyUpdate::Conflict,
         "there is no such key"
     );
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(
         stores.api_keys.update(&states[3], &states[0], LastKeyRule::Waived, &audit()).await.unwrap(),
         KeyUpdate::Conflict,
@@ -247,13 +248,16 @@ async fn deleted_key_is_unknown_to_every_method(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
     let before = newest_change(stores).await;
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
     assert!(!set_disabled(&*stores.api_keys, key_id(1), true, LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(key_id(3), LastKeyRule::Waived, &audit()).await.unwrap(), "there is no such key");
+    assert!(!delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(
+        !delete_key(&*stores.api_keys, key_id(3), LastKeyRule::Waived, &audit()).await.unwrap(),
+        "there is no such key"
+    );
 }
 
 fn rotated(key: &ApiKey, number: u64) -> ApiKey {
@@ -277,7 +281,7 @@ async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
     assert_eq!((grant.id, grant.hash), (before.id, after.hash));
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1), after.clone()]);
     assert!(!stores.api_keys.rotate(&before, &rotated(&before, 102), &audit()).await.unwrap(), "it has another hash");
-    assert!(stores.api_keys.delete(after.id, LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, after.id, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.rotate(&after, &rotated(&before, 103), &audit()).await.unwrap(), "it is deleted");
     assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
 }
@@ -324,7 +328,7 @@ async fn identities_include_deleted_keys(stores: &Stores) {
     for number in 1..=3 {
         add_key(stores, &management_key(number)).await;
     }
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     let names = [key_id(1).into(), hash(1).into(), hash(2).into(), key_id(9).into(), hash(9).into()];
     let mut found = stores.api_keys.identities(&names).await.unwrap();
     found.sort_unstable();
@@ -338,7 +342,7 @@ async fn insert_rejects_used_id_or_hash(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     for number in [1, 2] {
         let same = inference_key(number, 1);
         for again in [ApiKey { id: key_id(9), ..same.clone() }, ApiKey { hash: hash(9), ..same.clone() }, same] {
@@ -378,7 +382,7 @@ async fn insert_unique_rejects_names_of_live_keys_in_the_same_scope(stores: &Sto
         "other inserts add any name"
     );
     for number in [1, 4] {
-        assert!(stores.api_keys.delete(key_id(number), LastKeyRule::Waived, &audit()).await.unwrap());
+        assert!(delete_key(&*stores.api_keys, key_id(number), LastKeyRule::Waived, &audit()).await.unwrap());
     }
     assert_eq!(insert(named(inference_key(7, 1))).await, KeyInsertion::Inserted, "the name of deleted keys is free");
 }
@@ -394,11 +398,27 @@ async fn concurrent_unique_inserts_succeed_once(stores: &Stores) {
     assert_eq!((count(KeyInsertion::Inserted), count(KeyInsertion::NameTaken)), (1, 7), "{results:?}");
 }
 
+async fn delete_of_another_state_changes_nothing(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let before = inference_key(1, 1);
+    add_key(stores, &before).await;
+    let after = ApiKey { name: inference_key(2, 1).name, ..before.clone() };
+    let rule = LastKeyRule::Waived;
+    assert_eq!(stores.api_keys.update(&before, &after, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
+    let changes = newest_change(stores).await;
+    assert!(!stores.api_keys.delete(&before, rule, &audit()).await.unwrap());
+    assert_eq!(changed_since(stores, changes).await, []);
+    assert!(stores.api_keys.find(&before.id.into()).await.unwrap().is_some());
+    let rotated = rotated(&after, 9);
+    assert!(stores.api_keys.rotate(&after, &rotated, &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(&after, rule, &audit()).await.unwrap(), "a rotation is no other state");
+}
+
 async fn concurrent_deletes_succeed_once(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
-        async move { repository.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap() }
+        async move { delete_key(&**repository, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
 }

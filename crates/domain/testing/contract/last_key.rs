@@ -1,7 +1,7 @@
 //! Cases of [`crate::api_key::LastKeyRule`].
 
 use super::super::join_all;
-use super::super::set_disabled;
+use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, audit, inference_key, key_id, management_key, workspace_id};
 use crate::api_key::{ApiKey, ApiKeyScope, KeyUpdate, LastKeyRule, LastUnrestrictedKey, StoreKeyError};
@@ -46,7 +46,7 @@ async fn add_lesser_keys(stores: &Stores) {
     }
     add_key(stores, &ApiKey { disabled: true, ..management_key(24) }).await;
     add_key(stores, &management_key(25)).await;
-    assert!(stores.api_keys.delete(key_id(25), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(25), LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
 async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
@@ -55,7 +55,7 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
     add_key(stores, &last).await;
     let entries = stores.audit.newest(100).await.unwrap().len();
     let rule = LastKeyRule::Enforced;
-    assert!(is_last(&stores.api_keys.delete(last.id, rule, &audit()).await));
+    assert!(is_last(&delete_key(&*stores.api_keys, last.id, rule, &audit()).await));
     assert!(is_last(&set_disabled(&*stores.api_keys, last.id, true, rule, &audit()).await));
     for loss in losses(&last) {
         assert!(is_last(&stores.api_keys.update(&last, &loss, rule, &audit()).await), "{loss:?}");
@@ -67,7 +67,7 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
     assert_eq!(stores.api_keys.update(&last, &renamed, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
     assert!(set_disabled(&*stores.api_keys, last.id, false, rule, &audit()).await.unwrap());
     for number in 20..=24 {
-        assert!(stores.api_keys.delete(key_id(number), rule, &audit()).await.unwrap(), "{number}");
+        assert!(delete_key(&*stores.api_keys, key_id(number), rule, &audit()).await.unwrap(), "{number}");
     }
 }
 
@@ -83,7 +83,7 @@ async fn operator_may_change_last_key(stores: &Stores) {
     }
     assert!(set_disabled(&*stores.api_keys, last.id, true, rule, &audit()).await.unwrap());
     assert!(set_disabled(&*stores.api_keys, last.id, false, rule, &audit()).await.unwrap());
-    assert!(stores.api_keys.delete(last.id, rule, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, last.id, rule, &audit()).await.unwrap());
 }
 
 async fn other_lasting_key_permits_changes(stores: &Stores) {
@@ -98,16 +98,17 @@ async fn other_lasting_key_permits_changes(stores: &Stores) {
         assert_eq!(stores.api_keys.update(&before, &after, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
     }
     assert!(set_disabled(&*stores.api_keys, key_id(4), true, rule, &audit()).await.unwrap());
-    assert!(stores.api_keys.delete(key_id(5), rule, &audit()).await.unwrap());
-    assert!(is_last(&stores.api_keys.delete(key_id(6), rule, &audit()).await));
+    assert!(delete_key(&*stores.api_keys, key_id(5), rule, &audit()).await.unwrap());
+    assert!(is_last(&delete_key(&*stores.api_keys, key_id(6), rule, &audit()).await));
 }
 
 async fn concurrent_deletions_of_last_two_keys_leave_one(stores: &Stores) {
     for number in 1..=2 {
         add_key(stores, &management_key(number)).await;
     }
-    let deletions = (1..=2)
-        .map(|number| async move { stores.api_keys.delete(key_id(number), LastKeyRule::Enforced, &audit()).await });
+    let deletions = (1..=2).map(|number| async move {
+        delete_key(&*stores.api_keys, key_id(number), LastKeyRule::Enforced, &audit()).await
+    });
     let results = join_all(deletions).await;
     assert_eq!(results.iter().filter(|result| is_last(result)).count(), 1, "{results:?}");
     assert_eq!(stores.api_keys.list(None).await.unwrap().len(), 1);

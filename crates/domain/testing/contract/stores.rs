@@ -15,6 +15,7 @@ use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
 use crate::repetition::IdempotentRequests;
+use crate::routing::ProviderPauses;
 use crate::system::Timer;
 use crate::usage::{RejectionStore, UsageRepository};
 use crate::workspace::WorkspaceRepository;
@@ -33,6 +34,8 @@ pub struct Stores {
     pub documents: Arc<dyn DocumentRepository>,
     /// The catalogue's rows.
     pub models: Arc<dyn ModelRepository>,
+    /// The paused providers.
+    pub pauses: Arc<dyn ProviderPauses>,
     /// The change feed.
     pub changes: Arc<dyn ChangeFeed>,
     /// Usage records.
@@ -82,6 +85,7 @@ impl Stores {
             guardrails: store.guardrails(),
             documents: store.documents(),
             models: store.models(),
+            pauses: store.provider_pauses(),
             changes: store.changes(),
             usage: store.usage(),
             ledger: store.ledger(),

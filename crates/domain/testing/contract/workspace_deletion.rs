@@ -1,5 +1,6 @@
 //! Cases of [`crate::workspace::WorkspaceRepository`] on deletion.
 
+use super::super::delete_key;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, destination, document_id, guardrail,
@@ -46,7 +47,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(all));
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
     assert_eq!(changed_since(stores, newest).await, []);
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(stores.guardrails.delete(guardrail(1, 2).id, 1, &audit()).await.unwrap());
     assert!(stores.destinations.delete(own.id, None, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };

@@ -1,6 +1,6 @@
 //! Cases of [`crate::workspace::WorkspaceRepository`].
 
-use super::super::join_all;
+use super::super::{delete_key, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_workspace, at, audit, changed_since, guardrail, guardrail_id, inference_key, key_id,
@@ -193,7 +193,7 @@ async fn bootstrap_counts_deleted_keys(stores: &Stores) {
         stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
         "no management key yet"
     );
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(
         !stores.workspaces.bootstrap(&workspace(3), &management_key(2), &audit()).await.unwrap(),
         "deleted ones count"

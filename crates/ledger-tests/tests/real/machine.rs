@@ -9,8 +9,8 @@ use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
     SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmRejectionStore, SeaOrmUsageRepository,
-    SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmProviderPauses, SeaOrmRejectionStore,
+    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};
@@ -68,6 +68,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         repetitions: Arc::new(SeaOrmIdempotentRequests::new(database())),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),
         outbox: Arc::new(SeaOrmOutbox::new(database())),
+        pauses: Arc::new(SeaOrmProviderPauses::new(database())),
         rejections: Arc::new(SeaOrmRejectionStore::new(database())),
         grants_lag: None,
         clock: clock.clone(),

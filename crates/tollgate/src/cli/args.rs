@@ -67,11 +67,9 @@ pub enum Command {
     /// Create and manage workspaces
     Workspace(Resource<WorkspaceCommand>),
     /// Upload files into a container's sandbox prefix and list them
-    #[command(subcommand)]
-    Container(ContainerCommand),
+    Container(Resource<ContainerCommand>),
     /// List, download and delete durable documents
-    #[command(subcommand)]
-    Document(DocumentCommand),
+    Document(Resource<DocumentCommand>),
     /// Back up the database and the documents into one file, beside a running server
     Backup {
         /// The file to create; it must not exist
@@ -86,8 +84,7 @@ pub enum Command {
         accept_problems: bool,
     },
     /// Manage trace destinations
-    #[command(subcommand)]
-    Destination(DestinationCommand),
+    Destination(Resource<DestinationCommand>),
     /// Import and read the model catalogue
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
@@ -125,6 +122,11 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print the OpenAPI document
     Openapi,
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Commands on the catalogue.

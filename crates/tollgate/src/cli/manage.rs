@@ -455,8 +455,8 @@ pub struct DestinationArgs {
     #[arg(long = "type", value_name = "TYPE", value_parser = ["otel-collector", "webhook"])]
     pub kind: Option<String>,
     /// URL that receives the traces
-    #[arg(long)]
-    pub url: Option<String>,
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
     /// File with the signing secret of a webhook
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,

@@ -107,7 +107,7 @@ fn documented_commands_are_parsed() {
         "usage sum --by reason --key k",
         "usage sum --by day --workspace w --since 2027-01-01",
         "usage show gen-dec-1",
-        "destination create --name n --type webhook --url u --secret-file f --workspace w",
+        "destination create --name n --type webhook --endpoint u --secret-file f --workspace w",
         "destination create --from f.json",
         "destination update d --enabled false --privacy-mode true --from -",
         "destination delete d",
@@ -241,4 +241,17 @@ fn commands_of_the_readme_are_parsed() {
     for command in commands {
         assert!(parse(&command).is_ok(), "README.md: tollgate {command}");
     }
+}
+
+#[test]
+fn server_is_chosen_in_any_position() {
+    for line in ["key --url http://h list", "key list --url http://h --key-file f"] {
+        let Command::Key(Resource { server, .. }) = parse(line).unwrap().command else { panic!("another command") };
+        assert_eq!(server.url.as_deref(), Some("http://h"), "{line}");
+    }
+    let line = "destination create --name n --endpoint http://d --url http://h";
+    let Command::Destination(Resource { server, .. }) = parse(line).unwrap().command else { panic!("another command") };
+    assert_eq!(server.url.as_deref(), Some("http://h"));
+    assert!(parse("ask a/b --question q --state s --key-file f").is_ok());
+    assert!(parse("provider add openai --key-file f").is_ok());
 }

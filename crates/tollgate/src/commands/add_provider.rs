@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use adapters_system::{SystemClock, read_hidden_line, request_reload};
 use anyhow::{Context as _, bail, ensure};
-use domain::decision::TestProvider;
+use domain::decision::{TestProvider, test_endpoint};
 use domain::routing::ProviderSlug;
 use serde::Serialize;
 use toml_edit::DocumentMut;
@@ -19,8 +19,9 @@ use super::context::read_secret;
 use super::provider_preset::{KeySource, Preset};
 use crate::cli::AddProviderArgs;
 use crate::config::{Config, DEFAULT_FILE, load_text, read_text};
-use crate::control::{ProviderTestReport, test_endpoint};
+use crate::control::ProviderTestReport;
 use crate::output::note;
+use crate::view::provider_test_lines;
 use crate::wiring::{directory, single_provider};
 
 /// The added tables, and what followed.
@@ -69,7 +70,7 @@ pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<Exi
     let provider = slug.parse().with_context(|| format!("{slug:?} cannot be used as a slug"))?;
     let test = if args.no_test { None } else { Some(test_here(&config, &provider, None).await?) };
     if let Some(test) = test.as_ref().filter(|test| !test.ok) {
-        context.output.show_lines(test, || test.lines())?;
+        context.output.show_lines(test, || provider_test_lines(test))?;
         note("Nothing was written: the test call failed. --no-test adds the provider without it.");
         return Ok(ExitCode::FAILURE);
     }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use domain::json::Json;
-use domain::secret::ApiKeySecret;
+use domain::secret::{ApiKeyHash, ApiKeySecret};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Builder;
 use http::{HeaderValue, Method, Request, Response, Uri};
@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 use super::Context;
 use super::context::read_secret;
-use super::references::find_workspace;
 use crate::cli::ServerArgs;
 use crate::output::{Column, columns, pointer, record};
 use crate::wiring::{PrivateApplication, SocketFolder};
@@ -154,19 +153,19 @@ impl<'a> Api<'a> {
     /// # Errors
     /// As of [`Self::call`].
     pub async fn list(&self, path: &str, query: &[(&str, Option<&str>)]) -> anyhow::Result<Json> {
-        let mut elements = Vec::new();
+        let mut found = Vec::new();
         let limit = PAGE.to_string();
         loop {
-            let offset = elements.len().to_string();
+            let offset = found.len().to_string();
             let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
             let page = self.get(&with_query(path, &[query, &range].concat())).await?;
-            let data = pointer(&page, "/data").and_then(|data| data.elements()).unwrap_or_default();
+            let data = elements(&page);
             let total = pointer(&page, "/total_count").and_then(|total| total.text().parse::<usize>().ok());
-            let is_last = data.is_empty() || total.is_none_or(|total| elements.len() + data.len() >= total);
-            elements.extend(data);
+            let is_last = data.is_empty() || total.is_none_or(|total| found.len() + data.len() >= total);
+            found.extend(data);
             if is_last {
-                let data = Json::array(elements.iter().map(Json::text));
-                let total = elements.len().to_string();
+                let data = Json::array(found.iter().map(Json::text));
+                let total = found.len().to_string();
                 return Ok(Json::object([("data", data.text()), ("total_count", total.as_str())]));
             }
         }
@@ -226,11 +225,21 @@ impl<'a> Api<'a> {
         if name.parse::<Uuid>().is_ok() {
             return Ok(name.to_owned());
         }
-        if !matches!(self.door, Door::Url { .. }) {
-            return Ok(find_workspace(&self.context.stores().await?, name).await?.to_string());
-        }
         let found = self.get(&format!("/workspaces/{}", segment(name))).await?;
         text_at(&found, "/data/id").context("the workspace has no id")
+    }
+
+    /// Returns the id or the hash of a key. An id, a hash and a secret are not looked up: the key may be deleted.
+    ///
+    /// # Errors
+    /// As of [`Self::call`].
+    pub async fn key(&self, name: &str) -> anyhow::Result<String> {
+        let name = key_segment(name);
+        if name.parse::<Uuid>().is_ok() || name.parse::<ApiKeyHash>().is_ok() {
+            return Ok(name);
+        }
+        let found = self.get(&format!("/keys/{name}")).await?;
+        text_at(&found, "/data/id").context("the key has no id")
     }
 
     /// Returns the id of an option's workspace; `None` without the option.
@@ -257,8 +266,7 @@ impl<'a> Api<'a> {
     /// # Errors
     /// Standard output failed.
     pub fn show_list(&self, response: &Json, of: &[Column]) -> anyhow::Result<ExitCode> {
-        let elements = || pointer(response, "/data").and_then(|data| data.elements()).unwrap_or_default();
-        self.show_text(response, || columns(&elements(), of))
+        self.show_text(response, || columns(&elements(response), of))
     }
 
     /// Prints a response: with `--json` as it came, otherwise a text.
@@ -358,6 +366,11 @@ pub fn number(number: &impl ToString) -> Json {
 /// Returns the word of an option's value.
 pub fn word(value: &impl ValueEnum) -> Json {
     Json::string(value.to_possible_value().as_ref().map(PossibleValue::get_name).unwrap_or_default())
+}
+
+/// Returns the elements of a list.
+pub fn elements(list: &Json) -> Vec<Json> {
+    pointer(list, "/data").and_then(|data| data.elements()).unwrap_or_default()
 }
 
 /// Returns the string at a JSON pointer.

@@ -52,7 +52,8 @@ async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
     let found = context.servers().servers().await.unwrap_or_default();
     let ready = found.into_iter().filter_map(|server| server.status.ok()).find(|status| status.state.is_ready());
     if let Some(status) = ready {
-        let address = status.address.parse().context("the server has no usable address")?;
+        let address =
+            status.address.and_then(|address| address.parse().ok()).context("the server has no usable address")?;
         return Ok((address, status.base_path));
     }
     let configured = &context.config.server;

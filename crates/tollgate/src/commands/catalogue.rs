@@ -5,15 +5,16 @@ use std::process::ExitCode;
 
 use adapters_cache::LiveCatalogue;
 use anyhow::{Context as _, bail};
+use domain::change::Change;
 use domain::model::{Catalogue, CatalogueSnapshot, ImportMode, ModalityFilter, Model};
-use domain::routing::{Endpoint, EndpointDirectory};
+use domain::version::IfMatch;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Context;
 use super::context::read_input;
 use crate::cli::CatalogueCommand;
-use crate::config::{EndpointConfig, price_warnings};
+use crate::config::price_warnings;
 use crate::output::{note, table};
 use crate::view::{List, per_million_tokens};
 use crate::wiring::{Stores, configured_endpoints, minimal_rows, sandbox_models};
@@ -64,31 +65,27 @@ async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow
         .flat_map(prices)
         .map(|(endpoint, reason)| format!("warning: endpoint {} at {}: {reason}", endpoint.model, endpoint.provider))
         .collect();
-    let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
-    let use_case = stores.import_catalogue().serving(served);
-    let preview = use_case.preview(&context.authority(), rows.clone(), options.mode).await.with_context(nothing)?;
-    let removed_models: Vec<String> = preview.removed.iter().map(ToString::to_string).collect();
-    let report = if options.dry_run {
-        preview.report
+    let use_case = stores.import_catalogue(&context.config);
+    let by = context.authority();
+    let preview = use_case.preview(&Change::plain(&by), rows.clone(), options.mode).await.with_context(nothing)?;
+    let done = if options.dry_run {
+        preview
     } else {
-        if !options.confirmed && !removed_models.is_empty() {
-            confirm_removal(context, &removed_models)?;
+        let removed: Vec<String> = preview.removed.iter().map(ToString::to_string).collect();
+        if !options.confirmed && !removed.is_empty() {
+            confirm_removal(context, &removed)?;
         }
-        let by = context.authority();
-        let done = if options.confirmed || options.mode == ImportMode::Merge {
-            use_case.execute(&by, rows, options.mode).await
-        } else {
-            use_case.execute_previewed(&by, rows, options.mode, preview.version).await
-        };
-        done.with_context(nothing)?
+        let accepted = if options.confirmed { IfMatch::Any } else { IfMatch::Versions(vec![preview.version]) };
+        let accepted = (options.mode == ImportMode::Replace).then_some(accepted);
+        use_case.execute(&Change::conditional(&by, accepted), rows, options.mode).await.with_context(nothing)?
     };
     let view = ImportView {
-        imported: report.imported,
-        updated: report.updated,
-        removed: report.removed,
-        callable_models: count_callable(preview.rows, &context.config.endpoints, endpoints),
+        imported: done.report.imported,
+        updated: done.report.updated,
+        removed: done.report.removed,
+        callable_models: done.callable_models,
         dry_run: options.dry_run,
-        removed_models,
+        removed_models: done.removed.iter().map(ToString::to_string).collect(),
     };
     context.output.show(&view, || describe_import(&view))?;
     for warning in &warnings {
@@ -105,17 +102,6 @@ fn describe_import(view: &ImportView) -> String {
         models => format!("\nRemoved: {}.", enumerate(models)),
     };
     format!("{counts}{removed}\nCallable models (with an endpoint): {}", view.callable_models)
-}
-
-/// Counts the models that a configured endpoint serves. `rows` are all stored rows.
-fn count_callable(mut rows: Vec<Model>, configured: &[EndpointConfig], endpoints: Vec<Endpoint>) -> usize {
-    for row in minimal_rows(configured) {
-        if !rows.iter().any(|known| known.id == row.id || known.canonical_slug == row.id) {
-            rows.push(row);
-        }
-    }
-    let directory = EndpointDirectory::new(endpoints);
-    rows.iter().filter(|row| row.alias_target.is_none() && !directory.for_model(row).is_empty()).count()
 }
 
 /// Asks on a terminal whether rows may be removed.

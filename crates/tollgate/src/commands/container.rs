@@ -9,64 +9,164 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
-use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath, OpenBlob, VerifiedSource};
+use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
-use domain::ids::DocumentId;
+use domain::json::Json;
+use http::{Method, Request};
+use http_client::body::{ReceivedBody, full, next_piece};
 use serde::Serialize;
 use tokio::io::AsyncReadExt;
 
 use super::Context;
+use super::api::{Api, elements, segment, text_at, with_query};
 use crate::cli::{ContainerCommand, DocumentCommand};
-use crate::output::table;
-use crate::view::{ContainerFileView, DocumentView, List};
+use crate::output::{Column, pointer};
+use crate::view::ContainerFileView;
 use crate::wiring::{Signals, Stores};
 
+const FILES: &[Column] = &[("FILE ID", "/id"), ("BYTES", "/bytes"), ("PATH", "/path")];
+const DOCUMENTS: &[Column] = &[
+    ("ID", "/id"),
+    ("BYTES", "/size_bytes"),
+    ("TYPE", "/mime_type"),
+    ("CREATED AT", "/created_at"),
+    ("FILENAME", "/filename"),
+];
+
 /// Runs a command on containers.
-pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
+pub async fn run(api: &Api<'_>, command: ContainerCommand) -> anyhow::Result<ExitCode> {
     match command {
         ContainerCommand::Put { container, path, file, workspace } => {
-            put(context, &container, &path, &file, workspace.as_deref()).await
+            put(api.context, &container, &path, &file, workspace.as_deref()).await
         }
         ContainerCommand::Get { container, path, output, workspace } => {
-            let file = ContainerFile::find(context, &container, &path, workspace.as_deref()).await?;
-            let object = file.stores.blobs.read(&file.key, None).await?.with_context(|| file.not_found())?;
-            download(context, object, output.as_deref()).await
+            let content = format!("{}/content", file_path(&container, &path)?);
+            download(api, &content, workspace.as_deref(), output.as_deref()).await
         }
         ContainerCommand::Rm { container, path, workspace } => {
-            let file = ContainerFile::find(context, &container, &path, workspace.as_deref()).await?;
-            remove(context, &file).await
+            delete(api, &file_path(&container, &path)?, workspace.as_deref()).await
         }
-        ContainerCommand::List { container, workspace } => list(context, &container, workspace.as_deref()).await,
+        ContainerCommand::List { container, workspace } => {
+            let files = format!("/containers/{}/files", segment(&container));
+            api.show_list(&list(api, &files, workspace.as_deref()).await?, FILES)
+        }
     }
 }
 
-/// A container file that a command names.
-struct ContainerFile {
-    stores: Stores,
-    key: BlobKey,
-    container: ContainerId,
-    path: ContainerPath,
-}
-
-impl ContainerFile {
-    async fn find(context: &Context, container: &str, path: &str, workspace: Option<&str>) -> anyhow::Result<Self> {
-        let container: ContainerId = container.parse()?;
-        let path: ContainerPath = path.parse().with_context(|| format!("the path {path:?} cannot be used"))?;
-        let stores = context.stores().await?;
-        let workspace = context.workspace(&stores, workspace).await?;
-        Ok(Self { key: BlobKey::container_file(workspace, &container, &path), stores, container, path })
-    }
-
-    fn not_found(&self) -> String {
-        format!("the container {} has no file {}", self.container, self.path.as_str())
+/// Runs a command on documents.
+pub async fn run_document(api: &Api<'_>, command: DocumentCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        DocumentCommand::List { workspace } => {
+            api.show_list(&list(api, "/files", workspace.as_deref()).await?, DOCUMENTS)
+        }
+        DocumentCommand::Get { id, output, workspace } => {
+            let content = format!("/files/{}/content", segment(&id));
+            download(api, &content, workspace.as_deref(), output.as_deref()).await
+        }
+        DocumentCommand::Rm { id, workspace } => {
+            delete(api, &format!("/files/{}", segment(&id)), workspace.as_deref()).await
+        }
     }
 }
 
-async fn remove(context: &Context, file: &ContainerFile) -> anyhow::Result<ExitCode> {
-    let meta = file.stores.blobs.stat(&file.key).await?.with_context(|| file.not_found())?;
-    file.stores.blobs.delete(&file.key).await?;
-    let view = ContainerFileView::new(&file.container, &file.path, meta.size_bytes);
-    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.path, view.size_bytes))
+/// Returns the path of a container file: its id is made from the path in the container.
+fn file_path(container: &str, path: &str) -> anyhow::Result<String> {
+    let path: ContainerPath = path.parse().with_context(|| format!("the path {path:?} cannot be used"))?;
+    Ok(format!("/containers/{}/files/{}", segment(container), path.file_id()))
+}
+
+/// Files per page.
+const PAGE: &str = "1000";
+
+/// Reads all pages of a list of files.
+async fn list(api: &Api<'_>, path: &str, workspace: Option<&str>) -> anyhow::Result<Json> {
+    let workspace = api.optional_workspace(workspace).await?;
+    let (mut files, mut after): (Vec<Json>, Option<String>) = (Vec::new(), None);
+    loop {
+        let query = [("workspace_id", workspace.as_deref()), ("limit", Some(PAGE)), ("after", after.as_deref())];
+        let page = api.get(&with_query(path, &query)).await?;
+        files.extend(elements(&page));
+        after = text_at(&page, "/last_id");
+        let has_more = pointer(&page, "/has_more").is_some_and(|more| more.text() == "true");
+        if !has_more || after.is_none() {
+            return Ok(Json::object([("data", Json::array(files.iter().map(Json::text)).text())]));
+        }
+    }
+}
+
+async fn delete(api: &Api<'_>, path: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let workspace = api.optional_workspace(workspace).await?;
+    let path = with_query(path, &[("workspace_id", workspace.as_deref())]);
+    api.show(&api.call(Method::DELETE, &path, None).await?)
+}
+
+/// The created file.
+#[derive(Serialize)]
+struct DownloadView {
+    file: String,
+    size_bytes: u64,
+}
+
+/// Writes a content to a new file, or to standard output by default. An incomplete file is removed.
+async fn download(
+    api: &Api<'_>,
+    path: &str,
+    workspace: Option<&str>,
+    output: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let printer = &api.context.output;
+    if output.is_none() && printer.is_json() {
+        bail!("--json needs --output FILE: standard output can hold the bytes or the JSON document");
+    }
+    let workspace = api.optional_workspace(workspace).await?;
+    let path = with_query(path, &[("workspace_id", workspace.as_deref())]);
+    let content = api.send(&path, Request::builder(), || Ok(full(""))).await?.into_body();
+    let Some(output) = output else {
+        return match copy(content, &mut io::stdout().lock()).await {
+            Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+            result => result.map(|_| ExitCode::SUCCESS),
+        };
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(output)
+        .with_context(|| format!("cannot create {}", output.display()))?;
+    match copy_durably(content, &mut file).await {
+        Ok(size_bytes) => {
+            let view = DownloadView { file: output.display().to_string(), size_bytes };
+            printer.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))
+        }
+        Err(error) => {
+            // The original error is more useful than a failure to remove the file.
+            let _ = std::fs::remove_file(output);
+            Err(error.context(format!("cannot write {}", output.display())))
+        }
+    }
+}
+
+async fn copy_durably(content: ReceivedBody, file: &mut File) -> anyhow::Result<u64> {
+    let size_bytes = copy(content, file).await?;
+    file.sync_all()?;
+    Ok(size_bytes)
+}
+
+/// Copies a content and returns its size.
+async fn copy(mut content: ReceivedBody, target: &mut dyn Write) -> anyhow::Result<u64> {
+    let mut size_bytes = 0_u64;
+    loop {
+        let piece = next_piece(&mut content).await.map_err(anyhow::Error::from_boxed);
+        let Some(piece) = piece.context("the download is incomplete: the server closed the connection")? else { break };
+        target.write_all(&piece)?;
+        size_bytes = size_bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+    }
+    target.flush()?;
+    Ok(size_bytes)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 async fn put(
@@ -106,33 +206,6 @@ async fn upload(stores: &Stores, key: &BlobKey, source: FileSource) -> anyhow::R
     }
 }
 
-/// Objects per page of a listing.
-const PAGE: usize = 1_000;
-
-async fn list(context: &Context, container: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let container: ContainerId = container.parse()?;
-    let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let prefix = BlobKey::container_prefix(workspace, &container);
-    let mut data = Vec::new();
-    let mut after: Option<BlobKey> = None;
-    loop {
-        let page = stores.blobs.list(&prefix, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        // Objects without a valid file id cannot be promoted, so they are not listed.
-        data.extend(page.iter().filter_map(|object| {
-            let path: ContainerPath = object.key.as_str().strip_prefix(&prefix)?.parse().ok()?;
-            Some(ContainerFileView::new(&container, &path, object.size_bytes))
-        }));
-    }
-    let list = List { data };
-    context.output.show(&list, || {
-        let row = |file: &ContainerFileView| [file.file_id.clone(), file.size_bytes.to_string(), file.path.clone()];
-        table(["FILE ID", "BYTES", "PATH"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })
-}
-
 /// A local file, read in pieces.
 struct FileSource {
     file: tokio::fs::File,
@@ -165,118 +238,6 @@ impl ByteSource for FileSource {
         let read = self.file.read_buf(&mut piece).await.map_err(StoreError::unavailable)?;
         Ok((read > 0).then_some(piece))
     }
-}
-
-/// Documents per page.
-const DOCUMENTS_PAGE: u64 = 500;
-
-/// Runs a command on documents.
-pub async fn run_document(context: &Context, command: DocumentCommand) -> anyhow::Result<ExitCode> {
-    match command {
-        DocumentCommand::List { workspace } => list_documents(context, workspace.as_deref()).await,
-        DocumentCommand::Get { id, output, workspace } => {
-            get(context, &id, output.as_deref(), workspace.as_deref()).await
-        }
-        DocumentCommand::Rm { id, workspace } => remove_document(context, &id, workspace.as_deref()).await,
-    }
-}
-
-async fn list_documents(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let (mut data, mut after): (Vec<DocumentView>, Option<DocumentId>) = (Vec::new(), None);
-    loop {
-        let page = stores.documents.list(Some(workspace), after.as_ref(), DOCUMENTS_PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        data.extend(page.iter().map(DocumentView::from));
-    }
-    let list = List { data };
-    context.output.show(&list, || {
-        let row = |document: &DocumentView| {
-            let DocumentView { id, size_bytes, media_type, created_at, filename, .. } = document;
-            [id.clone(), size_bytes.to_string(), media_type.clone(), created_at.clone(), filename.clone()]
-        };
-        table(["ID", "BYTES", "TYPE", "CREATED AT", "FILENAME"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })
-}
-
-async fn get(context: &Context, id: &str, output: Option<&Path>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let id: DocumentId = id.parse()?;
-    let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let document = stores.documents.find(workspace, &id).await?.with_context(|| not_found(&id))?;
-    let object = stores.blobs.read(&BlobKey::document(workspace, &id), None).await?;
-    let object = object.with_context(|| format!("the bytes of {id} are missing from the blob store"))?;
-    let source = Box::new(VerifiedSource::new(object.source, document.size_bytes, &document.sha256));
-    download(context, OpenBlob { source, ..object }, output).await
-}
-
-async fn remove_document(context: &Context, id: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let id: DocumentId = id.parse()?;
-    let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let delete = stores.delete_document();
-    let deleted = delete.execute(workspace, &id, &context.actor()).await?.with_context(|| not_found(&id))?;
-    let view = DocumentView::from(&deleted);
-    context.output.show(&view, || format!("Deleted {} ({} bytes).", view.id, view.size_bytes))
-}
-
-fn not_found(id: &DocumentId) -> String {
-    format!("the workspace has no document {id}; `tollgate document list` shows its documents")
-}
-
-/// The created file.
-#[derive(Serialize)]
-struct DownloadView {
-    file: String,
-    size_bytes: u64,
-}
-
-/// Writes an object to a new file, or to standard output by default.
-///
-/// # Errors
-/// The object cannot be read, the file exists or cannot be written; an incomplete file is removed.
-pub async fn download(context: &Context, object: OpenBlob, output: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let size_bytes = object.size_bytes;
-    let Some(path) = output else {
-        if context.output.is_json() {
-            bail!("--json needs --output FILE: standard output can hold the bytes or the JSON document");
-        }
-        return match copy(object, &mut io::stdout().lock()).await {
-            Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-            result => result.map(|()| ExitCode::SUCCESS),
-        };
-    };
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(|| format!("cannot create {}", path.display()))?;
-    if let Err(error) = copy_durably(object, &mut file).await {
-        // The original error is more useful than a failure to remove the file.
-        let _ = std::fs::remove_file(path);
-        return Err(error.context(format!("cannot write {}", path.display())));
-    }
-    let view = DownloadView { file: path.display().to_string(), size_bytes };
-    context.output.show(&view, || format!("Wrote {} ({size_bytes} bytes).", view.file))
-}
-
-async fn copy_durably(object: OpenBlob, file: &mut File) -> anyhow::Result<()> {
-    copy(object, file).await?;
-    Ok(file.sync_all()?)
-}
-
-async fn copy(mut object: OpenBlob, target: &mut dyn Write) -> anyhow::Result<()> {
-    while let Some(piece) = object.source.next().await? {
-        target.write_all(&piece)?;
-    }
-    Ok(target.flush()?)
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use domain::audit::Actor;
 use domain::authority::Authority;
 use domain::ids::WorkspaceId;
+use domain::json::Json;
 
 use super::references::find_workspace;
 use crate::cli::GlobalArgs;
@@ -152,6 +153,15 @@ pub fn read_input(file: &str) -> anyhow::Result<(String, &str)> {
         text.remove(0);
     }
     Ok((text, name))
+}
+
+/// Reads JSON from a file or, for `-`, from standard input.
+///
+/// # Errors
+/// The file cannot be read, or its content is not JSON.
+pub fn read_json(file: &str) -> anyhow::Result<Json> {
+    let (text, name) = read_input(file)?;
+    Json::parse(&text).with_context(|| format!("{name} cannot be used"))
 }
 
 /// Reads a secret from a file: the whole content without surrounding white space and a byte order mark. The message

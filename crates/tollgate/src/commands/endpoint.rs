@@ -14,7 +14,7 @@ use crate::cli::{EndpointCommand, ProviderCommand};
 use crate::config::{nearest, similar};
 use crate::control::{ControlRequest, ProviderTestReport, ServerStatus};
 use crate::output::{note, table_lines};
-use crate::view::{EndpointView, List, ProcessView, ServerEndpointHealth, ServerView, StatusView};
+use crate::view::{EndpointView, List, ProcessView, ServerEndpointHealth, ServerView, StatusView, provider_test_lines};
 use crate::wiring::{directory, forget_processes};
 
 /// Runs a command on endpoints.
@@ -115,7 +115,7 @@ async fn test(context: &Context, slug: &str, model: Option<String>) -> anyhow::R
             Err(there) => return Err(here.context(format!("the running server cannot make the call: {there:#}"))),
         },
     };
-    context.output.show_lines(&report, || report.lines())?;
+    context.output.show_lines(&report, || provider_test_lines(&report))?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

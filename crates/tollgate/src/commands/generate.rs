@@ -1,4 +1,4 @@
-//! `tollgate config init` and `tollgate openapi`
+//! `tollgate config init`, `tollgate openapi` and `tollgate completions`
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,9 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
 use serde_json::json;
 
 use super::Context;
+use crate::cli::Cli;
 use crate::output::Output;
 
 /// The commented minimal configuration.
@@ -24,6 +27,14 @@ pub fn create_configuration(output: &Output, file: &Path) -> anyhow::Result<Exit
     let mut created = created.with_context(|| format!("cannot create {shown}"))?;
     created.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
     output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))
+}
+
+/// Prints the completions of a shell. Reads no configuration.
+pub fn print_completions(output: &Output, shell: Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tollgate", &mut script);
+    let script = String::from_utf8(script).context("the completions are not UTF-8")?;
+    output.show(&json!({ "completions": script }), || script.clone())
 }
 
 /// Prints the document, with or without `--json`.

@@ -6,12 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use domain::json::Json;
-use domain::secret::ApiKeyHash;
 use http::Method;
-use uuid::Uuid;
 
-use super::api::{Api, key_segment, object, segment, text_at};
-use super::context::read_input;
+use super::api::{Api, elements, null, object, segment, text_at};
+use super::context::read_json;
 use crate::cli::GuardrailCommand;
 use crate::output::{Column, note, pointer};
 
@@ -57,7 +55,7 @@ pub async fn run(api: &Api<'_>, command: GuardrailCommand) -> anyhow::Result<Exi
             api.show(&api.call(Method::POST, &path(&id, "/assignments/keys/remove"), Some(&keys)).await?)
         }
         GuardrailCommand::Explain { id, from, key } => explain(api, &id, &from, key.as_deref()).await,
-        GuardrailCommand::Default { id: Some(id), .. } => set_default(api, &id, "true").await,
+        GuardrailCommand::Default { id: Some(id), .. } => set_default(api, &id).await,
         GuardrailCommand::Default { id: None, workspace, .. } => clear_default(api, workspace.as_deref()).await,
     }
 }
@@ -90,12 +88,6 @@ async fn create(
     api.show(&api.call(Method::POST, "/guardrails", Some(&body)).await?)
 }
 
-/// Reads JSON from a file or, for `-`, from standard input.
-fn read_json(file: &str) -> anyhow::Result<Json> {
-    let (text, name) = read_input(file)?;
-    Json::parse(&text).with_context(|| format!("{name} cannot be used"))
-}
-
 async fn assign(api: &Api<'_>, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
     let keys = find_keys(api, &key_words(words, std::io::stdin())?).await?;
     let assigned = api.call(Method::POST, &path(id, "/assignments/keys"), Some(&keys_body(&keys))).await?;
@@ -118,27 +110,20 @@ async fn assign(api: &Api<'_>, id: &str, words: Vec<String>) -> anyhow::Result<E
 async fn keys_without<'a>(api: &Api<'_>, id: &str, keys: &'a BTreeSet<String>) -> anyhow::Result<Vec<&'a String>> {
     let guardrail = api.get(&path(id, "")).await?;
     let with = api.list("/keys", &[("guardrail_id", text_at(&guardrail, "/data/id").as_deref())]).await?;
-    let with = pointer(&with, "/data").and_then(|data| data.elements()).unwrap_or_default();
+    let with = elements(&with);
     let names: BTreeSet<String> =
         with.iter().flat_map(|key| [text_at(key, "/id"), text_at(key, "/hash")]).flatten().collect();
     Ok(keys.iter().filter(|key| !names.contains(*key)).collect())
 }
 
-/// Returns the ids or hashes of keys. Ids, hashes and secrets are not looked up: they may belong to deleted keys.
+/// Returns the ids or hashes of keys.
 async fn find_keys(api: &Api<'_>, words: &[String]) -> anyhow::Result<BTreeSet<String>> {
     let mut keys = BTreeSet::new();
     for (index, word) in words.iter().enumerate() {
-        let name = key_segment(word);
-        let is_exact = name.parse::<Uuid>().is_ok() || name.parse::<ApiKeyHash>().is_ok();
-        keys.insert(if is_exact { name } else { find_key(api, &name, index).await? });
+        let key = api.key(word).await;
+        keys.insert(key.with_context(|| format!("the key number {} cannot be used", index + 1))?);
     }
     Ok(keys)
-}
-
-async fn find_key(api: &Api<'_>, name: &str, index: usize) -> anyhow::Result<String> {
-    let found = api.get(&format!("/keys/{name}")).await;
-    let found = found.with_context(|| format!("the key number {} cannot be used", index + 1))?;
-    text_at(&found, "/data/id").context("the key has no id")
 }
 
 fn keys_body(keys: &BTreeSet<String>) -> Json {
@@ -162,27 +147,36 @@ fn key_words(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<Str
     Ok(texts)
 }
 
-async fn set_default(api: &Api<'_>, id: &str, is_default: &str) -> anyhow::Result<ExitCode> {
-    let body = Json::object([("workspace_default", is_default)]);
-    api.show(&api.call(Method::PATCH, &path(id, ""), Some(&body)).await?)
+async fn set_default(api: &Api<'_>, id: &str) -> anyhow::Result<ExitCode> {
+    let guardrail = api.get(&path(id, "")).await?;
+    let workspace = text_at(&guardrail, "/data/workspace_id").context("the guardrail has no workspace")?;
+    change_default(api, &workspace, text_at(&guardrail, "/data/id").as_deref().map(Json::string)).await
 }
 
 async fn clear_default(api: &Api<'_>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let workspace = api.optional_workspace(workspace).await?;
-    let list = api.list("/guardrails", &[("workspace_id", workspace.as_deref())]).await?;
-    let all = pointer(&list, "/data").and_then(|data| data.elements()).unwrap_or_default();
-    let is_default = |one: &&Json| pointer(one, "/workspace_default").is_some_and(|value| value.text() == "true");
-    match all.iter().find(is_default).and_then(|one| text_at(one, "/id")) {
-        Some(id) => set_default(api, &id, "false").await,
-        None => api.show(&Json::object([("default_guardrail_id", "null")])),
-    }
+    let workspace = match workspace {
+        Some(workspace) => workspace.to_owned(),
+        None => {
+            let all = elements(&api.list("/workspaces", &[]).await?);
+            let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
+            let default = all.iter().find(is_default).and_then(|one| text_at(one, "/id"));
+            default.context("there is no default workspace")?
+        }
+    };
+    change_default(api, &workspace, Some(null())).await
+}
+
+async fn change_default(api: &Api<'_>, workspace: &str, guardrail: Option<Json>) -> anyhow::Result<ExitCode> {
+    let workspace = format!("/workspaces/{}", segment(workspace));
+    let body = object(&[("default_guardrail_id", guardrail)]);
+    api.show(&api.call(Method::PATCH, &workspace, Some(&body)).await?)
 }
 
 /// Explains what a guardrail would do with a request. Nothing is sent, held or charged.
 async fn explain(api: &Api<'_>, id: &str, from: &str, key: Option<&str>) -> anyhow::Result<ExitCode> {
     let request = read_json(from)?;
     let key = match key {
-        Some(key) => find_keys(api, &[key.to_owned()]).await?.pop_first(),
+        Some(key) => Some(api.key(key).await?),
         None => None,
     };
     let body = object(&[("key_hash", key.as_deref().map(Json::string)), ("body", Some(request))]);

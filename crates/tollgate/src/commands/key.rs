@@ -8,10 +8,10 @@ use domain::json::Json;
 use domain::money::Usd;
 use http::Method;
 
-use super::api::{Api, edit, key_segment, null, number, object, text_at, with_query, word};
+use super::api::{Api, edit, elements, key_segment, null, number, object, text_at, with_query, word};
 use super::context::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyAccess, KeyCommand, LimitReset, ListKeysArgs, UpdateKeyArgs};
-use crate::output::{Column, escape, pointer};
+use crate::output::{Column, escape};
 
 /// The name of a key without one.
 const UNNAMED: &str = "unnamed key";
@@ -136,8 +136,7 @@ async fn require_free_name(api: &Api<'_>, path: &str, name: &str) -> anyhow::Res
         ("include_expired", Some("true")),
     ];
     let named = api.list("/keys", &same_name).await?;
-    let others = pointer(&named, "/data").and_then(|data| data.elements()).unwrap_or_default();
-    if others.iter().any(|other| text_at(other, "/id") != own) {
+    if elements(&named).iter().any(|other| text_at(other, "/id") != own) {
         return Err(CreateApiKeyError::NameTaken(name.to_owned()).into());
     }
     Ok(())

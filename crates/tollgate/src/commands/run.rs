@@ -32,9 +32,14 @@ pub fn main() -> ExitCode {
         Err(error) => return usage_error(error, std::env::args_os()),
     };
     let json = cli.global.json;
-    if let Command::Config(ConfigCommand::Init { file }) = &cli.command {
-        let output = Output::new(json);
-        return generate::create_configuration(&output, file).unwrap_or_else(|error| fail(&output, &error));
+    let output = Output::new(json);
+    let without_configuration = match &cli.command {
+        Command::Config(ConfigCommand::Init { file }) => Some(generate::create_configuration(&output, file)),
+        Command::Completions { shell } => Some(generate::print_completions(&output, *shell)),
+        _ => None,
+    };
+    if let Some(ended) = without_configuration {
+        return ended.unwrap_or_else(|error| fail(&output, &error));
     }
     let context = match Context::new(cli.global, Environment::of_process()) {
         Ok(context) => context,
@@ -81,13 +86,19 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Workspace(Resource { server, command }) => {
             api::run(context, &server, async |api| workspace::run(api, command).await).await
         }
-        Command::Container(command) => container::run(context, command).await,
-        Command::Document(command) => container::run_document(context, command).await,
+        Command::Container(Resource { server, command }) => {
+            api::run(context, &server, async |api| container::run(api, command).await).await
+        }
+        Command::Document(Resource { server, command }) => {
+            api::run(context, &server, async |api| container::run_document(api, command).await).await
+        }
         Command::Backup { file } => backup::create(context, &file).await,
         Command::Restore { file, accept_problems } => backup::restore(context, &file, accept_problems).await,
         Command::Catalogue(command) => catalogue::run(context, command).await,
         Command::Endpoint(command) => endpoint::run(context, command).await,
-        Command::Destination(command) => destination::run(context, command).await,
+        Command::Destination(Resource { server, command }) => {
+            api::run(context, &server, async |api| destination::run(api, command).await).await
+        }
         Command::Provider(command) => endpoint::run_provider(context, command).await,
         Command::Usage(command) => usage::run(context, command).await,
         Command::Audit(command) => audit::run(context, command).await,
@@ -100,6 +111,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),
         Command::Config(ConfigCommand::Init { file }) => generate::create_configuration(&context.output, &file),
         Command::Openapi => generate::print_openapi(context),
+        Command::Completions { shell } => generate::print_completions(&context.output, shell),
         Command::Serve(args) => Box::pin(serve::run(context, args)).await,
         Command::Demo { exit, verbose } => demo::run(context, exit, verbose).await,
     }

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
 
 use adapters_storage::{CopyProgress, MigrationState, StoreCopy, TableContent};
 use anyhow::{Context as _, bail, ensure};
 use domain::audit::AuditDraft;
 use domain::ids::ProcessId;
 use domain::json::Json;
-use domain::system::Clock;
 use serde::Serialize;
 
 use super::Context;
@@ -18,7 +15,7 @@ use super::backup::{Verification, verify};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
 use crate::config::{Config, with_storage_url};
 use crate::control::ControlClient;
-use crate::output::{note, table};
+use crate::output::{Progress, note, table};
 use crate::view::{ForgottenView, List, ProcessView};
 use crate::wiring::{Schema, ServerLock, Stores, create_bucket, fold_journals, forget_processes};
 
@@ -28,9 +25,6 @@ pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<Exi
         StoreCommand::Copy(args) => copy_store(context, &args).await,
     }
 }
-
-/// The interval of progress lines within a table.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// The result of a copy.
 #[derive(Debug, Serialize)]
@@ -59,7 +53,7 @@ async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<E
 
     let copy = StoreCopy::new(source.database.clone(), target.database.clone());
     let failed = || format!("cannot copy {from_name} to {to_name}");
-    copy.run(ProgressLines::new(Arc::clone(&source.clock)).printer()).await.with_context(failed)?;
+    copy.run(show_progress()).await.with_context(failed)?;
     note("comparing the rows of both databases");
     let tables = copy.verify(|_| ()).await.with_context(failed)?;
     note("auditing the ledger and the audit log of the copy");
@@ -113,24 +107,14 @@ async fn lock_out_servers(from: &Config, to: &Config) -> anyhow::Result<Vec<Serv
     Ok(locks)
 }
 
-/// The lines about the progress: one at the end of each table, and more within large ones.
-struct ProgressLines {
-    clock: Arc<dyn Clock>,
-    last: Duration,
-}
-
-impl ProgressLines {
-    fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { last: clock.monotonic(), clock }
-    }
-
-    fn printer(mut self) -> impl FnMut(CopyProgress) {
-        move |CopyProgress { table, rows, of }| {
-            let now = self.clock.monotonic();
-            if rows >= of || now.saturating_sub(self.last) >= PROGRESS_EVERY {
-                self.last = now;
-                note(&format!("copied {table}: {rows} of {of} rows"));
-            }
+/// Shows the progress: a bar on a terminal, and a line at the end of each table.
+fn show_progress() -> impl FnMut(CopyProgress) {
+    let mut bar: Option<Progress> = None;
+    move |CopyProgress { table, rows, of }| {
+        bar.get_or_insert_with(|| Progress::rows(format!("Copying {table}"), of)).set(rows);
+        if rows >= of {
+            bar.take().iter().for_each(Progress::end);
+            note(&format!("copied {table}: {rows} of {of} rows"));
         }
     }
 }

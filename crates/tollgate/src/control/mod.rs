@@ -6,9 +6,9 @@
 mod client;
 mod handler;
 mod listener;
-mod status;
 
+pub use api_actix::{
+    EndpointHealth, LastError, ProviderHealth, ProviderTestReport, ServerState, ServerStatus, StoreStatus,
+};
 pub use client::{ControlClient, RunningServer};
-pub use handler::{ServerIdentity, StatusHandler, StatusParts, test_endpoint};
-pub use listener::{ControlHandler, ControlListener, ControlRequest, ProviderTestReport};
-pub use status::{EndpointHealth, JournalStatus, LastError, ServerState, ServerStatus, StoreStatus};
+pub use listener::{ControlHandler, ControlListener, ControlRequest};

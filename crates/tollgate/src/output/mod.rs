@@ -1,9 +1,11 @@
 //! The output of commands.
 
+mod progress;
 mod records;
 mod stdout;
 mod text;
 
+pub use progress::Progress;
 pub use records::{Column, columns, pointer, record};
 pub use stdout::{Line, Output, note, table, table_lines};
 pub use text::{escape, indent};

@@ -1,6 +1,5 @@
 //! Endpoints, the test of a provider, and explanations of guardrails.
 
-use domain::decision::ProviderTest;
 use domain::pricing::TokenPrices;
 use domain::question::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, Wire};
@@ -232,45 +231,21 @@ impl EndpointView {
     }
 }
 
-impl ProviderTestReport {
-    /// Creates the report of a test.
-    pub fn new(endpoint: &Endpoint, test: &ProviderTest) -> Self {
-        let usage = test.outcome.as_ref().map_or_else(|failure| failure.usage, |usage| *usage);
-        let failure = test.outcome.as_ref().err();
-        let reported = failure.and_then(|failure| failure.provider_error.as_deref());
-        Self {
-            ok: failure.is_none(),
-            provider: endpoint.provider.to_string(),
-            wire: endpoint.wire.as_str().to_owned(),
-            upstream_model: endpoint.upstream_model.clone(),
-            outcome: failure.map_or("answered", |failure| failure.kind.as_str()).to_owned(),
-            upstream_status: failure.map_or(Some(200), |failure| failure.upstream_status),
-            latency_ms: (test.latency.as_secs_f64() * 1e6).round() / 1e3,
-            input_tokens: usage.map(|usage| usage.input_tokens),
-            output_tokens: usage.map(|usage| usage.output_tokens),
-            cause: failure.and_then(|failure| failure.cause).map(|cause| cause.as_str().to_owned()),
-            detail: failure.map(|failure| failure.detail.clone()),
-            provider_code: reported.and_then(|error| error.code.clone()),
-            provider_message: reported.and_then(|error| error.message.clone()),
-        }
-    }
-
-    /// Returns the lines for a terminal.
-    pub fn lines(&self) -> Vec<Line> {
-        let Self { provider, upstream_model, wire, outcome, latency_ms, .. } = self;
-        let status = self.upstream_status.map_or("no status".to_owned(), |status| format!("status {status}"));
-        let first = format!("{provider}: {outcome}, {status}, {latency_ms:.1} ms ({upstream_model}, wire {wire})");
-        let mut lines = vec![Line::new(first, !self.ok)];
-        let mut add = |name: &str, value: Option<String>| {
-            lines.extend(value.map(|value| Line::new(format!("  {name:<10}{value}"), false)));
-        };
-        let tokens = self.input_tokens.zip(self.output_tokens);
-        add("Tokens:", tokens.map(|(input, output)| format!("{input} in, {output} out")));
-        add("Reason:", self.detail.clone());
-        add("Code:", self.provider_code.clone());
-        add("Message:", self.provider_message.clone());
-        lines
-    }
+/// Returns the report of a test of a provider, as lines for a terminal.
+pub fn provider_test_lines(report: &ProviderTestReport) -> Vec<Line> {
+    let ProviderTestReport { provider, upstream_model, wire, outcome, latency_ms, .. } = report;
+    let status = report.upstream_status.map_or("no status".to_owned(), |status| format!("status {status}"));
+    let first = format!("{provider}: {outcome}, {status}, {latency_ms:.1} ms ({upstream_model}, wire {wire})");
+    let mut lines = vec![Line::new(first, !report.ok)];
+    let mut add = |name: &str, value: Option<String>| {
+        lines.extend(value.map(|value| Line::new(format!("  {name:<10}{value}"), false)));
+    };
+    let tokens = report.input_tokens.zip(report.output_tokens);
+    add("Tokens:", tokens.map(|(input, output)| format!("{input} in, {output} out")));
+    add("Reason:", report.detail.clone());
+    add("Code:", report.provider_code.clone());
+    add("Message:", report.provider_message.clone());
+    lines
 }
 
 #[cfg(test)]
@@ -279,6 +254,8 @@ mod tests {
 
     use domain::pricing::ReportedUsage;
     use domain::routing::{AttachmentForm, AttemptFailure, DataPolicy, EndpointLimits, ProviderError, Wire};
+
+    use domain::decision::ProviderTest;
 
     use super::*;
 
@@ -328,6 +305,7 @@ mod tests {
         let health = |rate: Option<f64>, failed: bool, bound_ratio| ServerEndpointHealth {
             server: "s".to_owned(),
             health: EndpointHealth {
+                paused: false,
                 model: "a/b".to_owned(),
                 provider: "p".to_owned(),
                 upstream_model: "m".to_owned(),
@@ -392,7 +370,7 @@ mod tests {
     }
 
     fn text(report: &ProviderTestReport) -> String {
-        report.lines().into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
+        provider_test_lines(report).into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
     }
 
     #[test]
@@ -400,7 +378,7 @@ mod tests {
         let answered = report(Ok(Some(ReportedUsage { input_tokens: 9, output_tokens: 2 })));
         let expected = "p: answered, status 200, 12.3 ms (m, wire system-one)\n  Tokens:   9 in, 2 out\n";
         assert_eq!(text(&answered), expected);
-        assert!(answered.ok && !answered.lines()[0].is_problem);
+        assert!(answered.ok && !provider_test_lines(&answered)[0].is_problem);
         let error = ProviderError { code: Some("invalid_key".to_owned()), message: Some("bad key".to_owned()) };
         let failure =
             AttemptFailure { provider_error: Some(Box::new(error)), ..AttemptFailure::from_status(401, None) };
@@ -408,6 +386,6 @@ mod tests {
         let shown = text(&failed);
         assert!(shown.starts_with("p: provider_auth_failed, status 401, 12.3 ms"), "{shown}");
         assert!(shown.contains("Code:     invalid_key\n") && shown.contains("Message:  bad key\n"), "{shown}");
-        assert!(!failed.ok && failed.lines()[0].is_problem);
+        assert!(!failed.ok && provider_test_lines(&failed)[0].is_problem);
     }
 }

@@ -3,7 +3,6 @@
 use domain::audit::{AuditEntry, AuditVerification, RowViolation};
 use domain::budget::LiveProcess;
 use domain::container::{ContainerId, ContainerPath};
-use domain::file::Document;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -98,39 +97,6 @@ impl From<&AuditVerification> for VerificationView {
 impl From<&RowViolation> for RowFaultView {
     fn from(fault: &RowViolation) -> Self {
         Self { table: fault.table, row: fault.row.clone(), problem: fault.problem }
-    }
-}
-
-/// A document.
-#[derive(Serialize)]
-pub struct DocumentView {
-    /// Its id.
-    pub id: String,
-    /// Its workspace.
-    pub workspace_id: String,
-    /// The original path in its container.
-    pub filename: String,
-    /// Its media type.
-    pub media_type: String,
-    /// Its size in bytes.
-    pub size_bytes: u64,
-    /// SHA-256 of its bytes, as lower-case hex.
-    pub sha256: String,
-    /// The start of its promotion: RFC 3339, UTC.
-    pub created_at: String,
-}
-
-impl From<&Document> for DocumentView {
-    fn from(document: &Document) -> Self {
-        Self {
-            id: document.id.to_string(),
-            workspace_id: document.workspace_id.to_string(),
-            filename: document.filename.clone(),
-            media_type: document.media_type.clone(),
-            size_bytes: document.size_bytes,
-            sha256: document.sha256.clone(),
-            created_at: time(document.created_at),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ProcessView;
-use crate::control::{EndpointHealth, LastError, RunningServer, ServerState, ServerStatus};
+use crate::control::{LastError, ProviderHealth, RunningServer, ServerState, ServerStatus};
 use crate::output::{Line, table_lines};
 
 /// The status of all servers of a database.
@@ -24,7 +24,7 @@ pub struct StatusView {
 #[serde(untagged)]
 pub enum ServerView {
     /// It answered.
-    Answered(Box<AnsweredServer>),
+    Answered(Box<ServerStatus>),
     /// It did not answer.
     Silent {
         /// The id of its start.
@@ -34,113 +34,15 @@ pub enum ServerView {
     },
 }
 
-/// A server that answered, with the sums of its providers.
-#[derive(Serialize)]
-pub struct AnsweredServer {
-    #[serde(flatten)]
-    status: ServerStatus,
-    providers: Vec<ProviderHealth>,
-}
-
-/// The health of a provider: the worst of its endpoints.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct ProviderHealth {
-    provider: String,
-    state: ProviderState,
-    endpoints: usize,
-    attempts: u64,
-    /// The lowest of its endpoints, 0 to 1; null without an attempt in the window.
-    accept_rate: Option<f64>,
-    last_error: Option<LastError>,
-}
-
-/// The states of a provider, the worst last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ProviderState {
-    Unused,
-    Ok,
-    Failing,
-    Throttled,
-    CredentialRejected,
-}
-
-impl ProviderState {
-    fn of(endpoint: &EndpointHealth) -> Self {
-        if endpoint.is_credential_rejected() {
-            Self::CredentialRejected
-        } else if endpoint.throttled {
-            Self::Throttled
-        } else if endpoint.last_attempt_failed {
-            Self::Failing
-        } else if endpoint.attempts == 0 {
-            Self::Unused
-        } else {
-            Self::Ok
-        }
-    }
-
-    fn is_problem(self) -> bool {
-        self >= Self::Failing
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Unused => "unused",
-            Self::Ok => "ok",
-            Self::Failing => "failing",
-            Self::Throttled => "throttled",
-            Self::CredentialRejected => "credential rejected",
-        }
-    }
-}
-
-impl ProviderHealth {
-    /// Returns each provider once, in the order of the endpoints.
-    fn list(endpoints: &[EndpointHealth]) -> Vec<Self> {
-        let mut providers: Vec<Self> = Vec::new();
-        for endpoint in endpoints {
-            let known = providers.iter().position(|known| known.provider == endpoint.provider);
-            let position = known.unwrap_or_else(|| {
-                providers.push(Self {
-                    provider: endpoint.provider.clone(),
-                    state: ProviderState::Unused,
-                    endpoints: 0,
-                    attempts: 0,
-                    accept_rate: None,
-                    last_error: None,
-                });
-                providers.len() - 1
-            });
-            providers[position].add(endpoint);
-        }
-        providers
-    }
-
-    fn add(&mut self, endpoint: &EndpointHealth) {
-        let state = ProviderState::of(endpoint);
-        if self.last_error.is_none() || (state > self.state && endpoint.last_error.is_some()) {
-            self.last_error.clone_from(&endpoint.last_error);
-        }
-        self.state = self.state.max(state);
-        self.endpoints += 1;
-        self.attempts = self.attempts.saturating_add(endpoint.attempts);
-        self.accept_rate = match (self.accept_rate, endpoint.accept_rate) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-    }
-
-    fn row(&self) -> [String; 6] {
-        [
-            self.provider.clone(),
-            self.state.as_str().to_owned(),
-            self.endpoints.to_string(),
-            self.attempts.to_string(),
-            per_cent(self.accept_rate),
-            self.last_error.as_ref().map_or("-".to_owned(), LastError::to_string),
-        ]
-    }
+fn provider_row(health: &ProviderHealth) -> [String; 6] {
+    [
+        health.provider.clone(),
+        health.state.as_str().to_owned(),
+        health.endpoints.to_string(),
+        health.attempts.to_string(),
+        per_cent(health.accept_rate),
+        health.last_error.as_ref().map_or("-".to_owned(), LastError::to_string),
+    ]
 }
 
 /// Returns a share as per cent; a dash without one.
@@ -151,10 +53,7 @@ pub fn per_cent(share: Option<f64>) -> String {
 impl From<RunningServer> for ServerView {
     fn from(server: RunningServer) -> Self {
         match server.status {
-            Ok(status) => {
-                let providers = ProviderHealth::list(&status.endpoints);
-                Self::Answered(Box::new(AnsweredServer { status, providers }))
-            }
+            Ok(status) => Self::Answered(Box::new(status)),
             Err(error) => Self::Silent { id: server.id, error: format!("{error:#}") },
         }
     }
@@ -163,52 +62,53 @@ impl From<RunningServer> for ServerView {
 impl ServerView {
     /// Returns true if the server accepts requests.
     pub fn is_ready(&self) -> bool {
-        matches!(self, Self::Answered(server) if server.status.state.is_ready())
+        matches!(self, Self::Answered(server) if server.state.is_ready())
     }
 
     fn lines(&self) -> Vec<Line> {
         match self {
             Self::Silent { id, error } => vec![Line::new(format!("Server {id}: no status: {error}"), true)],
-            Self::Answered(server) => server.lines(),
+            Self::Answered(server) => server_lines(server),
         }
     }
 }
 
-impl AnsweredServer {
-    fn lines(&self) -> Vec<Line> {
-        let Self { status, providers } = self;
-        let property = |name: &str, value: String| Line::new(format!("  {name:<15}{value}"), false);
-        let mut lines = vec![Line::new(format!("Server {} (pid {})", status.id, status.pid), false)];
-        let is_problem = status.state != ServerState::Ready;
-        lines.push(Line::new(format!("  {:<15}{}", "State:", status.state.as_str()), is_problem));
-        lines.push(property("Version:", status.version.clone()));
-        lines.push(property("Uptime:", format!("{}, since {}", uptime(status.uptime_seconds), status.started_at)));
-        lines.push(property("Base URL:", format!("http://{}{}", status.address, status.base_path)));
-        lines.push(property("Configuration:", status.config_file.as_deref().unwrap_or("no file").to_owned()));
-        lines.push(property("Variables:", join(&status.variables)));
-        lines.push(property("Requests:", format!("{} in flight", status.connections_in_request)));
-        if let Some(journal) = &status.journal {
-            let (entries, bytes) = (journal.unfolded_entries, journal.unfolded_bytes);
-            let lag = format!("{entries} entries ({bytes} bytes) not yet in the database");
-            let disk = if journal.writable { "" } else { "; the disk accepts no entries" };
-            lines.push(Line::new(format!("  {:<15}{lag}{disk}", "Journal:"), !journal.writable));
-        }
-        let rows: Vec<[String; 3]> = status
-            .stores
-            .iter()
-            .map(|store| {
-                let state = if store.ready { "ready" } else { "unavailable" };
-                [store.name.clone(), state.to_owned(), store.error.clone().unwrap_or_default()]
-            })
-            .collect();
-        lines.push(Line::new("", false));
-        lines.extend(table_lines(["STORE", "STATE", "ERROR"], &rows, |row| !status.stores[row].ready));
-        let rows: Vec<[String; 6]> = providers.iter().map(ProviderHealth::row).collect();
-        let head = ["PROVIDER", "STATE", "ENDPOINTS", "ATTEMPTS", "ACCEPTED", "LAST ERROR"];
-        lines.push(Line::new("", false));
-        lines.extend(table_lines(head, &rows, |row| providers[row].state.is_problem()));
-        lines
+fn server_lines(status: &ServerStatus) -> Vec<Line> {
+    let providers = &status.providers;
+    let property = |name: &str, value: String| Line::new(format!("  {name:<15}{value}"), false);
+    let mut lines = vec![Line::new(format!("Server {} (pid {})", status.id, status.pid), false)];
+    let is_problem = status.state != ServerState::Ready;
+    lines.push(Line::new(format!("  {:<15}{}", "State:", status.state.as_str()), is_problem));
+    lines.push(property("Version:", status.version.clone()));
+    lines.push(property("Uptime:", format!("{}, since {}", uptime(status.uptime_seconds), status.started_at)));
+    lines.push(property(
+        "Base URL:",
+        status.address.as_ref().map_or("no port".to_owned(), |address| format!("http://{address}{}", status.base_path)),
+    ));
+    lines.push(property("Configuration:", status.config_file.as_deref().unwrap_or("no file").to_owned()));
+    lines.push(property("Variables:", join(&status.variables)));
+    lines.push(property("Requests:", format!("{} in flight", status.connections_in_request)));
+    if let Some(journal) = &status.journal {
+        let (entries, bytes) = (journal.unfolded_entries, journal.unfolded_bytes);
+        let lag = format!("{entries} entries ({bytes} bytes) not yet in the database");
+        let disk = if journal.writable { "" } else { "; the disk accepts no entries" };
+        lines.push(Line::new(format!("  {:<15}{lag}{disk}", "Journal:"), !journal.writable));
     }
+    let rows: Vec<[String; 3]> = status
+        .stores
+        .iter()
+        .map(|store| {
+            let state = if store.ready { "ready" } else { "unavailable" };
+            [store.name.clone(), state.to_owned(), store.error.clone().unwrap_or_default()]
+        })
+        .collect();
+    lines.push(Line::new("", false));
+    lines.extend(table_lines(["STORE", "STATE", "ERROR"], &rows, |row| !status.stores[row].ready));
+    let rows: Vec<[String; 6]> = providers.iter().map(provider_row).collect();
+    let head = ["PROVIDER", "STATE", "ENDPOINTS", "ATTEMPTS", "ACCEPTED", "LAST ERROR"];
+    lines.push(Line::new("", false));
+    lines.extend(table_lines(head, &rows, |row| providers[row].state.is_problem()));
+    lines
 }
 
 fn join(names: &[String]) -> String {
@@ -251,12 +151,14 @@ impl StatusView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::EndpointHealth;
 
     fn endpoint(provider: &str, attempts: u64, last_error: Option<(&str, u16)>, failed: bool) -> EndpointHealth {
         EndpointHealth {
             model: "a/b".to_owned(),
             provider: provider.to_owned(),
             upstream_model: "m".to_owned(),
+            paused: false,
             throttled: false,
             throttled_workspaces: 0,
             accept_rate: (attempts > 0).then_some(if failed { 0.0 } else { 1.0 }),
@@ -282,7 +184,7 @@ mod tests {
             "stores": [{"name": "sqlite", "ready": true, "error": null}, {"name": "blobs", "ready": false, "error": "gone"}],
         }))
         .unwrap();
-        let status = Ok(ServerStatus { endpoints, ..status });
+        let status = Ok(ServerStatus { providers: ProviderHealth::list(&endpoints), endpoints, ..status });
         let servers = vec![ServerView::from(RunningServer { id: "s".to_owned(), status })];
         StatusView { ok: true, database: "t.db".to_owned(), servers, processes: None }
     }

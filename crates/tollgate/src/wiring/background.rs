@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_cache::{ChangeWatcher, LiveCatalogue};
+use adapters_cache::{ChangeWatcher, LiveCatalogue, LivePauses};
 use adapters_storage::{ChangeNotifications, ChangedMonths, Database, PollIntervals, SeaOrmBudgetStore, UsageMonths};
 use domain::audit::DeniedChangeRecorder;
 use domain::container::BlobStore;
@@ -45,12 +45,18 @@ pub struct Background {
 
 impl Background {
     /// Follows the change feed by polls, and by notifications of PostgreSQL.
-    pub fn follow_changes(&self, database: Database, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
+    pub fn follow_changes(
+        &self,
+        database: Database,
+        watcher: Arc<ChangeWatcher>,
+        catalogue: Arc<LiveCatalogue>,
+        pauses: Arc<LivePauses>,
+    ) {
         let notifications = Arc::new(ChangeNotifications::new(database, FEED_POLLS));
         let (listening, cancelled) = (Arc::clone(&notifications), self.cancelled.clone());
         self.tasks.spawn(async move { listening.listen(cancelled).await });
         let cancelled = self.cancelled.clone();
-        self.tasks.spawn(async move { watcher.run(notifications, catalogue, cancelled).await });
+        self.tasks.spawn(async move { watcher.run(notifications, catalogue, pauses, cancelled).await });
     }
 
     /// Creates the months of the usage table ahead of their time, and drops those that retention emptied: now, and every

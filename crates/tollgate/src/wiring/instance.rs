@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings};
-use http_server::Connections;
+use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, ServerHandle};
 
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, SocketFile, SocketFolder, Stores};
 use crate::config::{Config, Environment, StorageConfig};
-use crate::control::{ControlListener, ServerIdentity, StatusHandler, StatusParts};
+use crate::control::ControlListener;
 
 /// The longest time in which a client may send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -48,8 +47,7 @@ impl Instance {
             measures: &measures,
             is_private: false,
         };
-        let ServingParts { services, reloader, status } =
-            FollowedStores::start(start).await?.journal().await?.serve().await?;
+        let ServingParts { services, reloader } = FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
         let mut application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("cannot bind {}", config.server.listen))?;
@@ -57,8 +55,7 @@ impl Instance {
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
         let socket = listen_for_operator(config, &stores, &mut application).await;
-        let identity = identity(config, &stores, application.local_addr());
-        listen(config, identity, status, application.connections(), &background).await;
+        listen(config, &stores, application.handle(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
             lock = take_server_lock(&config.storage).await;
@@ -163,19 +160,6 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
     }
 }
 
-/// Describes the server that starts now.
-fn identity(config: &Config, stores: &Stores, address: SocketAddr) -> ServerIdentity {
-    let file = config.file.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
-    ServerIdentity {
-        id: stores.ids.process_id().to_string(),
-        started_at: stores.clock.now(),
-        began: stores.clock.monotonic(),
-        address: address.to_string(),
-        base_path: config.server.base_path.clone(),
-        config_file: file.map(|file| file.display().to_string()),
-    }
-}
-
 /// Listens on the operator's socket. A failure does not stop the server: only commands miss it.
 async fn listen_for_operator(config: &Config, stores: &Stores, application: &mut Application) -> Option<SocketFile> {
     let folder = SocketFolder::of(&config.storage.file);
@@ -195,17 +179,11 @@ async fn listen_for_operator(config: &Config, stores: &Stores, application: &mut
 }
 
 /// Listens on the control socket in the background. A failure does not stop the server: only commands miss it.
-async fn listen(
-    config: &Config,
-    identity: ServerIdentity,
-    parts: StatusParts,
-    connections: Connections,
-    background: &Background,
-) {
+async fn listen(config: &Config, stores: &Stores, server: ServerHandle, background: &Background) {
     let folder = SocketFolder::of_control(&config.storage.file);
-    match ControlListener::bind(&folder, &identity.id).await {
+    match ControlListener::bind(&folder, &stores.ids.process_id().to_string()).await {
         Ok(listener) => {
-            let handler = Arc::new(StatusHandler::new(identity, parts, connections));
+            let handler = Arc::new(server);
             let (tasks, cancelled) = (background.tasks.clone(), background.cancelled.clone());
             background.tasks.spawn(listener.run(handler, tasks, cancelled));
         }

@@ -11,12 +11,13 @@ use api_actix::{LiveServices, RoutedServices};
 use domain::budget::LedgerReader;
 use domain::decision::{
     DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FilterPorts, FindRecord, GenerationNames, GetGeneration,
-    ListGenerations, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    ListGenerations, RoutingPorts, SubmitDecision, SubmitDecisionPorts, TestProvider, TestProviders, UsagePorts,
 };
 use domain::guardrail::{KnownNames, ListPermittedModels};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
 use domain::observability::ManageDestinations;
-use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector};
+use domain::operation::{LoadedConfiguration, PauseProvider};
+use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
 use domain::system::{Randomness, TimeSource};
 use tokio::sync::watch;
 
@@ -33,6 +34,8 @@ pub struct RoutedParts {
     pub stores: Stores,
     /// The models.
     pub catalogue: Arc<dyn Catalogue>,
+    /// The providers that the operator paused.
+    pub paused: PausedProviders,
     /// Draws among endpoints.
     pub random: Arc<dyn Randomness>,
     /// Apply guardrails.
@@ -59,8 +62,14 @@ impl RoutedParts {
         let names = GenerationNames::new(catalogue(), directory());
         let list_models = Arc::new(ListModels::new(catalogue(), directory()));
         let policies = Arc::clone(&self.guardrails.policies);
+        let list_providers = Arc::new(ListProviders::new(directory(), health(), clock()));
         let guardrails = self.stores.manage_guardrails_over(KnownNames::new(catalogue(), directory()));
         RoutedServices {
+            configuration: LoadedConfiguration {
+                loaded_at: routing.source.loaded_at,
+                variables: routing.source.variables.clone(),
+            },
+            import_catalogue: self.stores.import_catalogue(config),
             list_permitted_models: Arc::new(ListPermittedModels::new(Arc::clone(&list_models), directory(), policies)),
             delete_workspace: self.stores.delete_workspace(self.destinations.clone(), guardrails.clone()),
             guardrails,
@@ -70,7 +79,17 @@ impl RoutedParts {
             list_models,
             find_callable_model: Arc::new(FindCallableModel::new(catalogue(), directory())),
             list_endpoints: Arc::new(ListEndpoints::new(catalogue(), directory(), health(), clock())),
-            list_providers: Arc::new(ListProviders::new(directory(), health(), clock())),
+            pause_provider: PauseProvider::new(
+                Arc::clone(&list_providers),
+                Arc::clone(&self.stores.pauses),
+                self.paused.clone(),
+            ),
+            test_providers: TestProviders::new(
+                directory(),
+                routing.source.wires.clone(),
+                TestProvider::new(Arc::clone(&routing.provider), clock()),
+            ),
+            list_providers,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
             list_generations: Arc::new(ListGenerations::new(
                 Arc::clone(&self.stores.usage),
@@ -145,9 +164,9 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
 const PAUSE_TOLERANCE: Duration = Duration::from_millis(500);
 
 /// Returns a health board of every endpoint, without observations.
-pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
-    let pauses = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
-    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, pauses))
+pub fn health(config: &Config, endpoints: &EndpointDirectory, paused: PausedProviders) -> Arc<HealthBoard> {
+    let detector = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, detector).with_paused(paused))
 }
 
 /// Replaces the providers, the endpoints and the rules of routing of a running server.
@@ -181,7 +200,7 @@ impl Reloader {
     ) -> Self {
         let endpoints = Arc::clone(&upstreams.endpoints);
         let routing = Routing {
-            health: health(config, &endpoints),
+            health: health(config, &endpoints, parts.paused.clone()),
             endpoints,
             provider: Arc::clone(&upstreams.provider),
             source: ConfigurationSource::new(config, environment, parts.stores.clock.now()),
@@ -322,12 +341,13 @@ mod tests {
         let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
         let config = read("[throttling]\nauth_backoff_ms = 7_000\n");
-        let board = health(&config, &endpoints);
+        let board = health(&config, &endpoints, PausedProviders::default());
         assert_eq!((board.len(), board.policy().auth_backoff), (2, Duration::from_secs(7)));
         let wall = chrono::DateTime::UNIX_EPOCH;
         let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
         assert_eq!((beat(0), beat(600), beat(1_000)), (None, None, None));
         assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 500 ms more");
-        assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
+        let none = EndpointDirectory::new(Vec::new());
+        assert!(health(&read(""), &none, PausedProviders::default()).is_empty());
     }
 }

@@ -1,12 +1,13 @@
 //! The stages of a start, each made of the one before it: the stores are followed, the process gets its journal, the use
 //! cases serve. A failure of the first stage leaves no journal.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use adapters_blob::detect_media_type;
-use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
+use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, LivePauses, StalenessBounds};
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
@@ -22,6 +23,8 @@ use domain::file::{
 };
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
+use domain::observability::RetryDeadLetters;
+use domain::operation::{ContainerLimits, ListAuditEntries, PutContainerFile, ReadStatus, ServerIdentity};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
@@ -36,7 +39,6 @@ use super::{
     minimal_rows, routed, sandbox_models,
 };
 use crate::config::{Config, Environment};
-use crate::control::StatusParts;
 use crate::telemetry;
 
 /// Queued large requests per workspace.
@@ -98,6 +100,7 @@ pub struct FollowedStores<'a> {
 struct Changes {
     watcher: Arc<ChangeWatcher>,
     catalogue: Arc<LiveCatalogue>,
+    pauses: Arc<LivePauses>,
     grants: Arc<CachedKeyGrants>,
     policies: Arc<CachedPolicies>,
 }
@@ -113,13 +116,15 @@ impl Changes {
         let models = Arc::clone(&stores.models);
         let catalogue = LiveCatalogue::load(models, watcher.catalogue_version(), overlay, sandbox_models(config));
         let catalogue = Arc::new(catalogue.await.context("the catalogue cannot be read")?);
+        let pauses = LivePauses::load(Arc::clone(&stores.pauses), watcher.providers_version());
+        let pauses = Arc::new(pauses.await.context("the paused providers cannot be read")?);
         let grants = Arc::clone(&stores.grants);
         let guardrails = Arc::clone(&stores.guardrails);
         let policies = CachedPolicies::new(guardrails, Arc::clone(&grants), Arc::clone(&watcher), CACHED_POLICIES);
         let (grants, policies) =
             (Arc::new(CachedKeyGrants::new(grants, Arc::clone(&watcher), CACHED_KEYS)), Arc::new(policies));
         start.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
-        Ok(Self { watcher, catalogue, grants, policies })
+        Ok(Self { watcher, catalogue, pauses, grants, policies })
     }
 }
 
@@ -138,7 +143,7 @@ impl<'a> FollowedStores<'a> {
         let changes = Changes::load(start).await?;
         warn_about(config, &changes.catalogue, &upstreams.endpoints);
         let (watcher, catalogue) = (Arc::clone(&changes.watcher), Arc::clone(&changes.catalogue));
-        background.follow_changes(stores.database.clone(), watcher, catalogue);
+        background.follow_changes(stores.database.clone(), watcher, catalogue, Arc::clone(&changes.pauses));
         measures.watch_outbox(stores, background);
         let rates = RateLimits::start(config, stores, background).await?;
         measures.watch_rate_limits(&rates);
@@ -192,15 +197,12 @@ pub struct JournaledProcess<'a> {
     random: Arc<dyn Randomness>,
 }
 
-/// The last stage: the use cases, the reloader of those that depend on providers and endpoints, and the parts that the
-/// server's status shows.
+/// The last stage: the use cases, and the reloader of those that depend on providers and endpoints.
 pub struct ServingParts {
     /// The use cases behind HTTP.
     pub services: Services,
     /// Replaces the use cases that depend on providers and endpoints.
     pub reloader: Reloader,
-    /// The parts of the status.
-    pub status: StatusParts,
 }
 
 impl JournaledProcess<'_> {
@@ -249,6 +251,7 @@ impl JournaledProcess<'_> {
         let parts = RoutedParts {
             stores: stores.clone(),
             catalogue: catalogue(),
+            paused: changes.pauses.paused(),
             random,
             guardrails: FilterPorts { policies: changes.policies, workers: Arc::clone(&workers) },
             usage: UsagePorts {
@@ -272,7 +275,8 @@ impl JournaledProcess<'_> {
         let limiter = rates.limiter;
         let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
         let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
-        let status = StatusParts { routing: reloader.routing(), ledger, probes: probes.clone(), clock: clock() };
+        let processes = ledger::forget_processes(config, stores).await?;
+        let read_status = ReadStatus::new(probes.clone(), ledger, processes, Arc::new(TokioTimer));
         let services = Services {
             get_own_key,
             sum_usage,
@@ -289,6 +293,11 @@ impl JournaledProcess<'_> {
             promote: Arc::new(promote(config, stores, running)),
             choose_files_workspace: ChooseFilesWorkspace::new(Arc::clone(&stores.workspaces)),
             container_files: ManageContainerFiles::new(Arc::clone(&stores.blobs) as _),
+            put_container_file: PutContainerFile::new(
+                Arc::clone(&stores.workspaces),
+                Arc::clone(&stores.blobs) as _,
+                ContainerLimits::with_file_bytes(config.limits.max_file_bytes),
+            ),
             read_documents: ReadDocuments::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             delete_document: stores.delete_document(),
             routed: reloader.services(),
@@ -300,6 +309,14 @@ impl JournaledProcess<'_> {
             },
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
+            retry_dead_letters: RetryDeadLetters::new(
+                broadcast::outbox(stores),
+                broadcast::repository(stores),
+                Arc::clone(&stores.clock),
+            ),
+            server: identity(config, stores),
+            read_status,
+            audit_entries: ListAuditEntries::new(Arc::clone(&stores.audit)),
             repetitions: Arc::clone(&stores.repetitions),
             probes,
             count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
@@ -312,7 +329,21 @@ impl JournaledProcess<'_> {
             clock: clock(),
             workers,
         };
-        Ok(ServingParts { services, reloader, status })
+        Ok(ServingParts { services, reloader })
+    }
+}
+
+/// Describes the server that starts now.
+fn identity(config: &Config, stores: &Stores) -> ServerIdentity {
+    let absolute = |file: &Path| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+    let storage = &config.storage;
+    ServerIdentity {
+        id: stores.ids.process_id().to_string(),
+        version: env!("CARGO_PKG_VERSION"),
+        started_at: stores.clock.now(),
+        began: stores.clock.monotonic(),
+        config_file: config.file.as_deref().map(absolute),
+        database: if storage.is_file() { absolute(&storage.file) } else { storage.name() },
     }
 }
 

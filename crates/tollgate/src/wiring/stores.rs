@@ -12,8 +12,8 @@ use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
     SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
-    SeaOrmModelRepository, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
-    Synchronous, is_temporary,
+    SeaOrmModelRepository, SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
 };
 use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
@@ -30,6 +30,7 @@ use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
 use domain::observability::ManageDestinations;
 use domain::repetition::IdempotentRequests;
 use domain::retention::DeleteWorkspace;
+use domain::routing::ProviderPauses;
 use domain::system::{Clock, HealthProbe, IdGenerator, LineLimit, SecretGenerator};
 use domain::usage::{RejectionStore, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, ManageWorkspaces, WorkspaceRepository};
@@ -72,6 +73,8 @@ pub struct Stores {
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
     pub models: Arc<dyn ModelRepository>,
+    /// The paused providers.
+    pub pauses: Arc<dyn ProviderPauses>,
     /// Usage records, for reads.
     pub usage: Arc<dyn UsageRepository>,
     /// Counts of rejected requests.
@@ -127,6 +130,7 @@ impl Stores {
             guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
+            pauses: Arc::new(SeaOrmProviderPauses::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
             rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
             repetitions: Arc::new(SeaOrmIdempotentRequests::new(database.clone())),
@@ -276,8 +280,9 @@ impl Stores {
     }
 
     /// Returns the use case that imports catalogue rows.
-    pub fn import_catalogue(&self) -> ImportCatalogue {
-        ImportCatalogue::new(Arc::clone(&self.models))
+    pub fn import_catalogue(&self, config: &Config) -> ImportCatalogue {
+        let served = config.endpoints.iter().map(|endpoint| endpoint.model.clone());
+        ImportCatalogue::new(Arc::clone(&self.models)).serving(served, sandbox_models(config))
     }
 }
 

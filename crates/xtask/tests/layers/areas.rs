@@ -20,7 +20,20 @@ pub struct Order {
 pub const DOMAIN: Order = Order {
     folder: "crates/domain/src",
     lines: &[
-        &["cursor", "edit", "error", "ids", "json", "money", "naming", "repetition", "secret", "system", "version"],
+        &[
+            "cursor",
+            "edit",
+            "error",
+            "ids",
+            "json",
+            "money",
+            "naming",
+            "repetition",
+            "secret",
+            "system",
+            "text",
+            "version",
+        ],
         &["audit", "change_feed"],
         &["authority"],
         &["change"],
@@ -34,7 +47,7 @@ pub const DOMAIN: Order = Order {
         &["guardrail"],
         &["decision"],
         &["observability"],
-        &["retention"],
+        &["operation", "retention"],
     ],
     exceptions: &[],
 };

@@ -54,14 +54,6 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     Ok((fields, parse_member("workspace_id", "a string", workspace)?))
 }
 
-/// Reads a destination record as the HTTP API does. Returns the fields and the named workspace.
-///
-/// # Errors
-/// The message of a 400 response.
-pub fn read_destination(text: &str) -> Result<(DestinationFields, Option<String>), String> {
-    read(text).map_err(|error| error.text().to_owned())
-}
-
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));

@@ -1,5 +1,6 @@
 //! `…/observability/destinations`: the trace destinations of a workspace. Management keys only.
 
+pub(crate) mod act;
 pub(crate) mod change;
 mod fields;
 pub(crate) mod read;
@@ -12,9 +13,6 @@ use wires::client::ErrorLocation;
 use crate::http::call::Call;
 use crate::http::change::RecordResponse;
 use crate::http::error::ApiError;
-
-pub use fields::read_destination;
-pub use record::DestinationView;
 
 /// Renders a stored destination, with key ids if the hashes cannot be read: a write has succeeded.
 async fn stored_response(call: &Call<'_>, destination: &Destination) -> RecordResponse {

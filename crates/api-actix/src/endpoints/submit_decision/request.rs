@@ -4,9 +4,7 @@ use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::web::Payload;
 use domain::api_key::InferenceKey;
 use domain::decision::{AssetPart, DecisionDraft, DecisionRequest, DraftBounds};
-use domain::error::ErrorKind;
 use domain::system::WorkOwner;
-use tokio::time::timeout;
 use wires::client::ErrorLocation;
 use wires::formats::ResponseFormat;
 
@@ -16,10 +14,6 @@ use crate::http::admission::InFlightPermit;
 use crate::http::body::JsonBody;
 use crate::http::call::Call;
 use crate::http::error::{ApiError, ErrorFormat, SESSION_ID};
-
-/// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
-/// A larger body would delay other requests of the thread.
-const INLINE_PARSE_MAX_BYTES: usize = 512 << 10;
 
 /// A request whose body has been read.
 pub(super) struct ReceivedRequest {
@@ -47,16 +41,7 @@ pub(super) async fn receive(
         bounds: call.gateway.settings.draft_bounds,
         permit: call.permit(),
     };
-    if body.len() <= INLINE_PARSE_MAX_BYTES {
-        return unparsed.read(body, parts);
-    }
-    let owner = WorkOwner::Workspace(key.workspace_id());
-    let read = call.gateway.services.workers.get(owner, move |_| unparsed.read(body, parts));
-    let read = timeout(call.time_left(), read).await.map_err(|_| {
-        let cause = "limits.request_timeout_ms passed while the body waited for a scan thread";
-        ApiError::from_kind(ErrorKind::TimedOut).caused_by(cause)
-    })?;
-    read.map_err(ApiError::from_task_error)?
+    call.parse(WorkOwner::Workspace(key.workspace_id()), body.len(), move || unparsed.read(body, parts)).await
 }
 
 /// A request body before parsing, with the entry, the session header and the bounds that apply to it.

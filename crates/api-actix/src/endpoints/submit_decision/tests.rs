@@ -411,7 +411,8 @@ fn routing_errors_name_correction() {
     let retry_in = Duration::from_millis(1_500);
     let error = domain::routing::AttemptFailure::from_status(401, None);
     let last_error = AttemptError::from(&error);
-    let endpoint = ThrottledEndpoint { provider: "typesafe".to_owned(), last_error: Some(last_error) };
+    let endpoint =
+        ThrottledEndpoint { provider: "typesafe".to_owned(), is_paused: false, last_error: Some(last_error) };
     let endpoints = ThrottledEndpoints::new(endpoint, retry_in);
     let throttled = api_error(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);
     assert_eq!((throttled.status().as_u16(), throttled.parts().retry_after), (503, Some(retry_in)));

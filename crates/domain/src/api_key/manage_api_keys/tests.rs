@@ -5,6 +5,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::secret::ApiKeyHash;
 use crate::system::MockClock;
+use crate::version::IfMatch;
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_225_600, 0).unwrap()
@@ -192,9 +193,17 @@ async fn delete_audits_previous_state() {
 }
 
 #[tokio::test]
-async fn delete_does_not_find_key_deleted_meanwhile() {
-    let mut keys = finding(key());
+async fn delete_reads_a_key_that_differs_again_and_checks_its_version() {
+    let changed = ApiKey { disabled: true, ..key() };
+    let mut states = vec![Vec::new(), vec![changed.clone()], vec![key()]];
+    let mut keys = MockApiKeyRepository::new();
+    keys.expect_find_named().returning(move |_, _| Ok(states.pop().unwrap_or_default()));
     keys.expect_delete().returning(|_, _, _| Ok(false));
-    let deleted = over(keys).delete(&Change::plain(&Authority::system()), &(&key().hash).into()).await;
-    assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
+    let keys = over(keys);
+    let (by, name) = (Authority::system(), ResourceName::from(&key().hash));
+    let version = IfMatch::Versions(vec![key().version()]);
+    let of_version = keys.delete(&Change::conditional(&by, Some(version)), &name).await;
+    assert_eq!(of_version.unwrap_err().kind(), ErrorKind::PreconditionFailed);
+    let of_any = keys.delete(&Change::plain(&by), &name).await;
+    assert_eq!(of_any.unwrap_err().kind(), ErrorKind::NotFound, "deleted meanwhile");
 }

@@ -140,16 +140,24 @@ impl<'a> Progress<'a> {
         self.runner.settings.deadline.saturating_sub(now.saturating_sub(self.call.log.began))
     }
 
-    /// Returns true if time is left and an endpoint is in no back-off, which is noted. Chance was consulted when the
+    /// Returns true if time is left and an endpoint is neither paused nor in a back-off, which is noted. Chance was consulted when the
     /// candidates were chosen.
     fn is_possible(&mut self, endpoint: &Endpoint, now: Duration) -> bool {
         if self.time_left(now).is_zero() {
             return false;
         }
+        if self.runner.health.paused().contains(&endpoint.provider) {
+            ThrottledEndpoints::add_paused(&mut self.throttled, &endpoint.provider);
+            return false;
+        }
         let backoff = self.runner.health.backoff(endpoint.index, self.call.log.workspace, now);
         let Some((retry_in, last_error)) = backoff else { return true };
         let provider = endpoint.provider.as_str().to_owned();
-        ThrottledEndpoints::add(&mut self.throttled, ThrottledEndpoint { provider, last_error }, retry_in);
+        ThrottledEndpoints::add(
+            &mut self.throttled,
+            ThrottledEndpoint { provider, is_paused: false, last_error },
+            retry_in,
+        );
         false
     }
 

@@ -11,6 +11,7 @@ use super::observation::{BoundExcess, BoundExcesses};
 use super::throttle::EndpointThrottle;
 use super::{Admission, AttemptError, AttemptReport, HealthPolicy, Observation, ThrottleView};
 use crate::ids::WorkspaceId;
+use crate::routing::PausedProviders;
 use crate::system::Randomness;
 
 /// The health of all endpoints of a process, by their index in the configuration. Each endpoint has its own lock, held
@@ -22,6 +23,7 @@ pub struct HealthBoard {
     policy: HealthPolicy,
     endpoints: Vec<Arc<Mutex<EndpointHealth>>>,
     pauses: Arc<PauseDetector>,
+    paused: PausedProviders,
 }
 
 impl HealthBoard {
@@ -32,12 +34,24 @@ impl HealthBoard {
 
     /// Creates a board that drops failures of attempts during which the process was paused.
     pub fn with_pauses(count: usize, policy: HealthPolicy, pauses: PauseDetector) -> Self {
-        Self { policy, endpoints: (0..count).map(|_| Arc::default()).collect(), pauses: Arc::new(pauses) }
+        let endpoints = (0..count).map(|_| Arc::default()).collect();
+        Self { policy, endpoints, pauses: Arc::new(pauses), paused: PausedProviders::default() }
+    }
+
+    /// Sets the providers that the operator paused.
+    #[must_use]
+    pub fn with_paused(self, paused: PausedProviders) -> Self {
+        Self { paused, ..self }
+    }
+
+    /// Returns the paused providers, which get no new attempts.
+    pub fn paused(&self) -> &PausedProviders {
+        &self.paused
     }
 
     /// Creates the board of a changed configuration. `previous` has the index in this board of each endpoint that is
     /// the same as before, or `None` for a new endpoint. Both boards share the health of the same endpoints, so that
-    /// attempts that began before the change still count, and the detector of pauses. With another policy all endpoints
+    /// attempts that began before the change still count, the detector of pauses and the paused providers. With another policy all endpoints
     /// begin without state, because the counts depend on it.
     #[must_use]
     pub fn succeeded_by(&self, previous: &[Option<usize>], policy: HealthPolicy) -> Self {
@@ -46,7 +60,8 @@ impl HealthBoard {
             let same = index.filter(|_| keeps).and_then(|index| self.endpoints.get(index));
             same.map(Arc::clone).unwrap_or_default()
         };
-        Self { policy, endpoints: previous.iter().map(health).collect(), pauses: Arc::clone(&self.pauses) }
+        let endpoints = previous.iter().map(health).collect();
+        Self { policy, endpoints, pauses: Arc::clone(&self.pauses), paused: self.paused.clone() }
     }
 
     /// Returns the policy.

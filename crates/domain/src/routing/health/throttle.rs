@@ -7,6 +7,7 @@ use super::observation::{AttemptError, FailureClass, Observation};
 use super::window::{Counts, Scope, TopTwo, WorkspaceScope, Workspaces};
 use super::{AttemptReport, HealthPolicy};
 use crate::ids::WorkspaceId;
+use crate::routing::ProviderSlug;
 use crate::system::Randomness;
 
 /// The rejection probability from which an endpoint is reported as throttled. Lower values fluctuate by chance.
@@ -266,9 +267,14 @@ pub enum Admission {
 pub struct ThrottledEndpoint {
     /// The slug of the provider.
     pub provider: String,
+    /// True if the operator paused the provider.
+    pub is_paused: bool,
     /// The last known failure.
     pub last_error: Option<AttemptError>,
 }
+
+/// The wait that a client is told for a paused provider; the end of a pause is unknown.
+const PAUSE_RETRY: Duration = Duration::from_mins(1);
 
 /// The endpoints that rejected an attempt, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -288,6 +294,12 @@ impl ThrottledEndpoints {
         Self { endpoints: vec![endpoint], retry_in }
     }
 
+    /// Adds an endpoint of a paused provider to a list that may not exist yet.
+    pub fn add_paused(list: &mut Option<Self>, provider: &ProviderSlug) {
+        let provider = provider.as_str().to_owned();
+        Self::add(list, ThrottledEndpoint { provider, is_paused: true, last_error: None }, PAUSE_RETRY);
+    }
+
     /// Adds an endpoint to a list that may not exist yet.
     pub fn add(list: &mut Option<Self>, endpoint: ThrottledEndpoint, retry_in: Duration) {
         match list {
@@ -304,6 +316,9 @@ impl ThrottledEndpoints {
 
 impl fmt::Display for ThrottledEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_paused {
+            return write!(f, "{} paused by the operator", self.provider);
+        }
         write!(f, "{} throttled", self.provider)?;
         match self.last_error {
             Some(error) => write!(f, ", last failed with {error}"),

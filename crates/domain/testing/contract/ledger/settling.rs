@@ -1,5 +1,6 @@
 //! Charges and releases.
 
+use super::super::super::delete_key;
 use super::super::Stores;
 use super::super::samples::{audit, key_id, suspend, workspace_id};
 use super::fixtures::{
@@ -77,7 +78,7 @@ pub(super) async fn deleted_payer_is_still_charged(stores: &Stores) {
     insert_fixtures(stores).await;
     add_credit(&*stores.workspaces, workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
-    assert!(stores.api_keys.delete(key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
+    assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     suspend(stores, 1, true).await;
     stores.ledger.increase(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;

@@ -18,6 +18,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
 
+use crate::output::Progress;
+
 /// The block size of a tar archive; entries are padded to a multiple of it.
 const BLOCK: usize = 512;
 /// The compression level, a fast one.
@@ -30,6 +32,7 @@ const READ_AHEAD: usize = 4;
 /// Writes an archive entry by entry.
 pub struct ArchiveWriter {
     output: zstd::Encoder<'static, BufWriter<File>>,
+    progress: Progress,
 }
 
 impl ArchiveWriter {
@@ -41,7 +44,7 @@ impl ArchiveWriter {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let mut output = zstd::Encoder::new(BufWriter::with_capacity(PIECE, file), LEVEL)?;
         output.include_checksum(true)?;
-        Ok(Self { output })
+        Ok(Self { output, progress: Progress::bytes("Writing", None) })
     }
 
     /// Writes an entry of `size_bytes` bytes; returns their SHA-256 as lower-case hex.
@@ -60,6 +63,7 @@ impl ArchiveWriter {
             written += piece.len() as u64;
             hash.update(&piece);
             self.output.write_all(&piece)?;
+            self.progress.add(piece.len());
         }
         anyhow::ensure!(written == size_bytes, "{name} has {written} bytes in place of {size_bytes}");
         let over = usize::try_from(written % BLOCK as u64)?;
@@ -92,6 +96,7 @@ impl ArchiveWriter {
     /// # Errors
     /// The file failed.
     pub fn finish(mut self) -> io::Result<u64> {
+        self.progress.end();
         self.output.write_all(&[0; 2 * BLOCK])?;
         let file = self.output.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -158,9 +163,12 @@ impl ArchiveReader {
     /// The file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
+        let progress = Progress::bytes("Reading", Some(file.metadata()?.len()));
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = send_entries(file, &sender) {
+            let sent = send_entries(progress.of_reader(file), &sender);
+            progress.end();
+            if let Err(error) = sent {
                 // A dropped receiver needs no error.
                 let _ = sender.blocking_send(Err(error));
             }
@@ -184,7 +192,7 @@ impl ArchiveReader {
     }
 }
 
-fn send_entries(file: File, sender: &mpsc::Sender<io::Result<Item>>) -> io::Result<()> {
+fn send_entries(file: impl Read, sender: &mpsc::Sender<io::Result<Item>>) -> io::Result<()> {
     let closed = |_| io::Error::other("the reader of the archive is gone");
     let mut archive = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(PIECE, file))?);
     let mut is_empty = true;

@@ -72,7 +72,8 @@ impl ServerChecks {
 }
 
 fn readiness(name: &str, server: &ServerStatus) -> Check {
-    let ServerStatus { version, address, uptime_seconds, pid, .. } = server;
+    let ServerStatus { version, uptime_seconds, pid, .. } = server;
+    let address = server.address.as_deref().unwrap_or_default();
     let mut detail =
         format!("{}: version {version}, pid {pid}, http://{address}, up {uptime_seconds} s", server.state.as_str());
     for store in server.stores.iter().filter(|store| !store.ready) {

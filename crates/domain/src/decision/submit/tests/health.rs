@@ -55,6 +55,27 @@ async fn failing_endpoint_is_throttled_and_the_other_one_answers(#[case] outcome
 }
 
 #[tokio::test(start_paused = true)]
+async fn running_attempt_ends_and_no_new_one_begins_at_a_paused_provider() {
+    let gateway = gateway();
+    let pause =
+        |slugs: &[&str]| gateway.health.paused().replace(slugs.iter().map(|slug| slug.parse().unwrap()).collect());
+    let pending = gateway.send(nouls(1)).await;
+    pause(&["one", "two"]);
+    gateway.answer(0, 1).await;
+    assert!(pending.end().await.is_ok(), "its attempt was running");
+    let rejected = gateway.send(nouls(1)).await.end().await.unwrap_err();
+    assert!(rejected.to_string().contains("one paused by the operator"), "{rejected}");
+    assert_eq!((rejected.kind(), gateway.upstreams().len()), (ErrorKind::Unavailable, 1));
+    // A pause during the first attempt keeps the request from its fallback.
+    pause(&[]);
+    let pending = gateway.send(nouls(1)).await;
+    pause(&["one", "two"]);
+    gateway.finish(1, failure(InvalidResponse)).await;
+    assert_eq!(pending.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
+    assert_eq!(gateway.upstreams().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn endpoint_is_throttled_when_failures_exceed_accepts() {
     let gateway = gateway();
     for _ in 0..10 {

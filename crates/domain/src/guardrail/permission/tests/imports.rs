@@ -11,6 +11,7 @@ use crate::ids::GuardrailId;
 use crate::model::{AliasTarget, CatalogueSnapshot, ImportCatalogue, ImportMode, Model, ModelId, ModelRepository};
 use crate::routing::EndpointDirectory;
 use crate::testing::{MemoryCatalogue, MemoryStore};
+use crate::version::IfMatch;
 
 const IGNORED: Option<&str> = Some("ignored_models");
 const ALLOWED: Option<&str> = Some("allowed_models");
@@ -30,7 +31,9 @@ impl Fixture {
 
     async fn import(&self, rows: Vec<Model>, mode: ImportMode) {
         let import = ImportCatalogue::new(self.store.models());
-        import.serving(self.served.clone()).execute(&by(), rows, mode).await.unwrap();
+        let by = by();
+        let change = Change::conditional(&by, Some(IfMatch::Any));
+        import.serving(self.served.clone(), []).execute(&change, rows, mode).await.unwrap();
     }
 
     async fn rows(&self) -> Vec<Model> {

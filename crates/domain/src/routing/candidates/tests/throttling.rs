@@ -14,6 +14,25 @@ fn choose_excludes_and_reports_rejected_candidate() {
 }
 
 #[test]
+fn choose_excludes_paused_providers_and_names_them() {
+    let fixture = SelectionFixture::of_three();
+    let pause =
+        |slugs: &[&str]| fixture.board.paused().replace(slugs.iter().map(|slug| slug.parse().unwrap()).collect());
+    pause(&["c", "other"]);
+    fixture.reject_credentials(1);
+    let outcome = fixture.choose();
+    assert_eq!(outcome.funnel, [("paused", 2), ("health", 1)]);
+    assert_eq!(names(&outcome.chosen.unwrap().candidates), slugs(&["a"]));
+    pause(&["a", "b", "c"]);
+    let outcome = fixture.choose();
+    let Err(NoCandidates::Throttled(endpoints)) = outcome.chosen else { panic!("all are paused") };
+    assert_eq!((outcome.funnel, endpoints.retry_in), (vec![("paused", 0)], Duration::from_mins(1)));
+    assert!(endpoints.to_string().contains("b paused by the operator; "), "{endpoints}");
+    pause(&[]);
+    assert_eq!(fixture.names(), ["c", "a"], "b is still in its back-off");
+}
+
+#[test]
 fn choose_reports_shortest_wait_when_all_reject() {
     let fixture = SelectionFixture::of_three();
     let told = |seconds| Observation::from(&AttemptFailure::from_status(429, Some(Duration::from_secs(seconds))));

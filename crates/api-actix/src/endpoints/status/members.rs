@@ -1,11 +1,14 @@
-//! The status of a running server.
-//!
-//! A command of another release may read it, so missing members have defaults and unknown members are ignored.
+//! The members of a status. A command of another release may read it, so missing members have defaults and unknown
+//! members are ignored.
 
+use domain::budget::LiveProcess;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::http::response::time;
 
 /// The status of a server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerStatus {
     /// The id of this start of the server.
     pub id: String,
@@ -17,8 +20,9 @@ pub struct ServerStatus {
     pub started_at: String,
     /// The time since the start, in seconds.
     pub uptime_seconds: u64,
-    /// The bound address.
-    pub address: String,
+    /// The bound address; null without a port.
+    #[schema(required)]
+    pub address: Option<String>,
     /// The prefix of all paths.
     #[serde(default)]
     pub base_path: String,
@@ -45,10 +49,13 @@ pub struct ServerStatus {
     /// The names of the set environment variables that the configuration uses.
     #[serde(default)]
     pub variables: Vec<String>,
+    /// The health of each provider: the worst of its endpoints.
+    #[serde(default)]
+    pub providers: Vec<ProviderHealth>,
 }
 
 /// The readiness of a server, as `/health/ready` reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerState {
     /// All stores respond.
@@ -79,7 +86,7 @@ impl ServerState {
 }
 
 /// The readiness of a store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreStatus {
     /// Its name.
     pub name: String,
@@ -93,7 +100,7 @@ pub struct StoreStatus {
 }
 
 /// The status of a journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JournalStatus {
     /// The entries that are not yet in the database.
     pub unfolded_entries: u64,
@@ -108,7 +115,8 @@ pub struct JournalStatus {
 }
 
 /// The health of an endpoint in one server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ServerEndpointHealth)]
 pub struct EndpointHealth {
     /// The model's name in the catalogue.
     pub model: String,
@@ -116,6 +124,9 @@ pub struct EndpointHealth {
     pub provider: String,
     /// The model's name at the provider.
     pub upstream_model: String,
+    /// True if the operator paused its provider.
+    #[serde(default)]
+    pub paused: bool,
     /// True if requests of all workspaces are rejected.
     pub throttled: bool,
     /// The number of workspaces that are throttled because of their own requests.
@@ -153,7 +164,8 @@ impl EndpointHealth {
 }
 
 /// The last failure of an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = EndpointLastError)]
 pub struct LastError {
     /// The outcome of the attempt, as in usage records.
     pub outcome: String,
@@ -174,5 +186,140 @@ impl std::fmt::Display for LastError {
             write!(f, " ({status})")?;
         }
         self.cause.as_ref().map_or(Ok(()), |cause| write!(f, ": {}", cause.replace('_', " ")))
+    }
+}
+
+/// The health of a provider: the worst of its endpoints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ServerProviderHealth)]
+pub struct ProviderHealth {
+    /// The provider's slug.
+    pub provider: String,
+    /// The state of its worst endpoint.
+    pub state: ProviderState,
+    /// The number of its endpoints.
+    pub endpoints: usize,
+    /// Attempts since the start.
+    pub attempts: u64,
+    /// The lowest of its endpoints, 0 to 1; null without an attempt in the window.
+    #[schema(required)]
+    pub accept_rate: Option<f64>,
+    /// The last failure of its worst endpoint.
+    #[schema(required)]
+    pub last_error: Option<LastError>,
+}
+
+/// The states of a provider, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderState {
+    /// No attempt since the start.
+    Unused,
+    /// The last attempts succeeded.
+    Ok,
+    /// The last attempt failed.
+    Failing,
+    /// Requests of all workspaces are rejected.
+    Throttled,
+    /// The operator paused it.
+    Paused,
+    /// The provider rejected the credential.
+    CredentialRejected,
+}
+
+impl ProviderState {
+    fn of(endpoint: &EndpointHealth) -> Self {
+        if endpoint.is_credential_rejected() {
+            Self::CredentialRejected
+        } else if endpoint.paused {
+            Self::Paused
+        } else if endpoint.throttled {
+            Self::Throttled
+        } else if endpoint.last_attempt_failed {
+            Self::Failing
+        } else if endpoint.attempts == 0 {
+            Self::Unused
+        } else {
+            Self::Ok
+        }
+    }
+
+    /// Returns true for a state that needs attention.
+    pub fn is_problem(self) -> bool {
+        self >= Self::Failing
+    }
+
+    /// Returns the words for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unused => "unused",
+            Self::Ok => "ok",
+            Self::Failing => "failing",
+            Self::Throttled => "throttled",
+            Self::Paused => "paused",
+            Self::CredentialRejected => "credential rejected",
+        }
+    }
+}
+
+impl ProviderHealth {
+    /// Returns each provider once, in the order of the endpoints.
+    pub fn list(endpoints: &[EndpointHealth]) -> Vec<Self> {
+        let mut providers: Vec<Self> = Vec::new();
+        for endpoint in endpoints {
+            let known = providers.iter().position(|known| known.provider == endpoint.provider);
+            let position = known.unwrap_or_else(|| {
+                providers.push(Self {
+                    provider: endpoint.provider.clone(),
+                    state: ProviderState::Unused,
+                    endpoints: 0,
+                    attempts: 0,
+                    accept_rate: None,
+                    last_error: None,
+                });
+                providers.len() - 1
+            });
+            providers[position].add(endpoint);
+        }
+        providers
+    }
+
+    fn add(&mut self, endpoint: &EndpointHealth) {
+        let state = ProviderState::of(endpoint);
+        if self.last_error.is_none() || (state > self.state && endpoint.last_error.is_some()) {
+            self.last_error.clone_from(&endpoint.last_error);
+        }
+        self.state = self.state.max(state);
+        self.endpoints += 1;
+        self.attempts = self.attempts.saturating_add(endpoint.attempts);
+        self.accept_rate = match (self.accept_rate, endpoint.accept_rate) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// A live process of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ProcessStatus)]
+pub(crate) struct ProcessView {
+    /// Its id.
+    id: String,
+    /// The last time that the database saw it.
+    seen_at: String,
+    /// The time since then, in seconds.
+    silent_seconds: u64,
+    /// True if its journal is on the machine of this server.
+    has_journal: bool,
+}
+
+impl From<&(LiveProcess, bool)> for ProcessView {
+    fn from((found, has_journal): &(LiveProcess, bool)) -> Self {
+        Self {
+            id: found.process.to_string(),
+            seen_at: time(found.seen_at),
+            silent_seconds: found.silent_for.as_secs(),
+            has_journal: *has_journal,
+        }
     }
 }

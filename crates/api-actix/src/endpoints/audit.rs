@@ -1,0 +1,212 @@
+//! `GET /audit`: the audit log, newest first.
+
+use domain::audit::{AuditEntry, AuditOutcome};
+use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
+use serde_json::value::RawValue;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use crate::endpoints::prelude::*;
+use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export::ExportFormat;
+use crate::http::response::{CursorPage, opaque, time};
+use crate::http::{export, operation};
+
+pub(crate) const ROUTE: Route =
+    Route::management(Method::Get, "/audit", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe);
+
+const PARAMETERS: [&str; 8] = ["actor", "action", "subject", "since", "until", "cursor", "limit", "format"];
+
+fn describe() -> Operation {
+    let body = BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log.");
+    let (_, _, max) = parameters::PAGE_LIMITS;
+    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
+    let description = "Newest first. A request reads at most 100,000 entries: a page may have fewer entries than \
+                       `limit`, also none, and a cursor. Needs read access to all workspaces.";
+    Operation::management("listAuditEntries", "List the audit log", description)
+        .parameter(text("actor", "A text that the actor contains, such as `key:` or `user:ann`."))
+        .parameter(text("action", "A text that the action contains, such as `key.` or `guardrail.update`."))
+        .parameter(text("subject", "A text that the subject contains, such as an id."))
+        .parameter(text("since", "Entries of this time or later: a date or an RFC 3339 time in UTC."))
+        .parameter(text("until", "Entries before this time."))
+        .parameter(text("cursor", "The `next_cursor` of the page before."))
+        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
+        .answer(body, "The entries", &[400])
+        .exported()
+}
+
+fn text(name: &str, description: &str) -> Parameter {
+    operation::query(name, description, ObjectBuilder::new().schema_type(Type::String))
+}
+
+async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    if let Some(format) = ExportFormat::read(query, &["cursor", "limit"])? {
+        return export(call, by, format, filter(query)?);
+    }
+    let limit = parameters::page_limit(query)?;
+    let cursor = parameters::value(query, "cursor")?;
+    let page = call.gateway.services.audit_entries.page(by, &filter(query)?, cursor.as_deref(), limit).await?;
+    let data = page.entries.iter().map(EntryView::new).collect();
+    Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
+}
+
+/// Exports the selected entries of the whole log.
+fn export(call: &Call<'_>, by: &Authority, format: ExportFormat, filter: AuditFilter) -> Outcome {
+    let list = call.gateway.services.audit_entries.clone();
+    list.check(by, &filter)?;
+    let place = call.begin_export()?;
+    let head = if format == ExportFormat::Csv { csv_line(&COLUMNS.map(CsvValue::plain)) } else { String::new() };
+    let next = async move |position: &mut AuditPosition| {
+        if position.is_end() {
+            return Ok(None);
+        }
+        let entries = list.read_next(&filter, position).await?;
+        Ok(Some(entries.iter().map(|entry| EntryView::new(entry).line(format)).collect()))
+    };
+    export::respond(call, (format, "audit", place), head, AuditPosition::NEWEST, next)
+}
+
+fn filter(query: &str) -> Result<AuditFilter, ApiError> {
+    Ok(AuditFilter {
+        actor: parameters::value(query, "actor")?,
+        action: parameters::value(query, "action")?,
+        subject: parameters::value(query, "subject")?,
+        since: parameters::time(query, "since")?,
+        until: parameters::time(query, "until")?,
+    })
+}
+
+/// An entry of the audit log.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+struct EntryView<'a> {
+    /// The number, from 1, without gaps.
+    number: u64,
+    /// The time of the change, RFC 3339 in UTC.
+    at: String,
+    /// `key:<id>` of an API key, `user:<name>` of the operating system, or `system`.
+    actor: &'a str,
+    /// The address of the client; the name of the host for a command.
+    #[schema(required)]
+    source: Option<&'a str>,
+    /// The action, such as `guardrail.update`.
+    action: &'a str,
+    /// The changed object.
+    subject: &'a str,
+    outcome: Outcomes,
+    /// The state before the change; null if the entry has none.
+    #[schema(required, value_type = Option<Object>)]
+    before: Option<Box<RawValue>>,
+    /// The state after the change; null if the entry has none.
+    #[schema(required, value_type = Option<Object>)]
+    after: Option<Box<RawValue>>,
+    /// The details as they are hashed, `before` and `after` included.
+    #[schema(value_type = Object)]
+    details: Box<RawValue>,
+    /// The digest of the managed rows after the change, in hexadecimal digits.
+    state: String,
+    /// The hash of the previous entry; zeros for the first.
+    previous_hash: String,
+    /// SHA-256 over all other members.
+    hash: String,
+}
+
+/// The outcome of a change.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditOutcome)]
+#[serde(rename_all = "lowercase")]
+enum Outcomes {
+    Done,
+    Refused,
+}
+
+/// The columns of CSV: the members.
+const COLUMNS: [&str; 13] = [
+    "number",
+    "at",
+    "actor",
+    "source",
+    "action",
+    "subject",
+    "outcome",
+    "before",
+    "after",
+    "details",
+    "state",
+    "previous_hash",
+    "hash",
+];
+
+impl<'a> EntryView<'a> {
+    fn line(&self, format: ExportFormat) -> String {
+        if format == ExportFormat::JsonLines {
+            return export::json_line(self);
+        }
+        let json = |json: Option<&RawValue>| CsvValue::of(json.map(RawValue::get));
+        let outcome = match self.outcome {
+            Outcomes::Done => "done",
+            Outcomes::Refused => "refused",
+        };
+        let cells: [CsvValue; COLUMNS.len()] = [
+            CsvValue::plain(&self.number.to_string()),
+            CsvValue::plain(&self.at),
+            CsvValue::of(Some(self.actor)),
+            CsvValue::of(self.source),
+            CsvValue::of(Some(self.action)),
+            CsvValue::of(Some(self.subject)),
+            CsvValue::plain(outcome),
+            json(self.before.as_deref()),
+            json(self.after.as_deref()),
+            json(Some(&self.details)),
+            CsvValue::plain(&self.state),
+            CsvValue::plain(&self.previous_hash),
+            CsvValue::plain(&self.hash),
+        ];
+        csv_line(&cells)
+    }
+
+    fn new(entry: &'a AuditEntry) -> Self {
+        let members = entry.details.members().unwrap_or_default();
+        let state = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, state)| opaque(state));
+        Self {
+            number: entry.seq,
+            at: time(entry.at),
+            actor: &entry.actor.name,
+            source: entry.actor.source.as_deref(),
+            action: &entry.action,
+            subject: &entry.subject,
+            outcome: match entry.outcome {
+                AuditOutcome::Done => Outcomes::Done,
+                AuditOutcome::Denied => Outcomes::Refused,
+            },
+            before: state("before"),
+            after: state("after"),
+            details: opaque(&entry.details),
+            state: entry.state.to_string(),
+            previous_hash: entry.previous_hash.to_string(),
+            hash: entry.hash.to_string(),
+        }
+    }
+}
+
+impl From<ListAuditEntriesError> for ApiError {
+    fn from(error: ListAuditEntriesError) -> Self {
+        match error {
+            ListAuditEntriesError::Restricted(restricted) => restricted.into(),
+            ListAuditEntriesError::Store(store) => Self::store(store),
+            error => Self::from_kind(error.kind()).message(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+}

@@ -1,0 +1,143 @@
+//! `POST /catalogue/imports`: imports catalogue rows.
+
+use domain::authority::Right;
+use domain::model::{CatalogueImport, ImportCatalogueError, ImportMode, Model};
+use domain::system::WorkOwner;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
+use crate::http::operation::{self, idempotency_key, if_match};
+
+pub(crate) const ROUTE: Route = Route::management(
+    Method::Post,
+    "/catalogue/imports",
+    |call, by, payload| Box::pin(handle(call, by, payload)),
+    tags::OPERATION,
+    describe,
+)
+.with_body();
+
+const PARAMETERS: [&str; 2] = ["mode", "dry_run"];
+
+fn describe() -> Operation {
+    let body = BodySchema::data::<ImportView>("CatalogueImportResponse", "The result of an import.");
+    let mode = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["merge", "replace"]));
+    let description = "`merge` adds and updates rows; `replace` also removes the others, except those of models that an \
+                       endpoint serves. A replacement needs `If-Match` with the version of a dry run (428 without it): \
+                       it removes the rows that the dry run named. All rows are imported, or none.";
+    Operation::management("importCatalogue", "Import catalogue rows", description)
+        .parameter(operation::query("mode", "The treatment of other rows; `merge` by default.", mode))
+        .parameter(operation::query(
+            "dry_run",
+            "True: report the result and change nothing.",
+            ObjectBuilder::new().schema_type(Type::Boolean),
+        ))
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .body(BodySchema::of::<ImportRequest>(), None)
+        .answer(body, "The result", &[400, 409, 412, 415, 428])
+}
+
+async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &PARAMETERS)?;
+    let (mode, dry_run) = (mode(query)?, parameters::switch(query, "dry_run")?.unwrap_or_default());
+    by.check(Right::Unrestricted)?;
+    let body = call.read_json(payload).await?;
+    let parsed = body.clone();
+    let rows = call.parse(WorkOwner::System, body.len(), move || read_rows(parsed.text()?)).await?;
+    let imports = &call.routed().import_catalogue;
+    let import = async |change: &Change<'_, CatalogueImport>| {
+        if dry_run { imports.preview(change, rows, mode).await } else { imports.execute(change, rows, mode).await }
+    };
+    call.post(by, body.text()?, import, |done| {
+        let response = RecordResponse::data(StatusCode::OK, ImportView::new(done, dry_run));
+        if dry_run { response.version(done.version) } else { response }
+    })
+    .await
+}
+
+fn mode(query: &str) -> Result<ImportMode, ApiError> {
+    match parameters::value(query, "mode")?.as_deref() {
+        None | Some("merge") => Ok(ImportMode::Merge),
+        Some("replace") => Ok(ImportMode::Replace),
+        Some(_) => Err(ApiError::invalid("mode must be merge or replace")),
+    }
+}
+
+fn read_rows(text: &str) -> Result<Vec<Model>, ApiError> {
+    wires::catalogue::read_rows(text).map_err(|error| ApiError::invalid_body(error.to_string()))
+}
+
+/// Catalogue rows, in the form of the model operation. A bare array of rows is accepted, too.
+#[derive(ToSchema)]
+#[schema(as = CatalogueImportRequest)]
+#[expect(dead_code, reason = "the schema of a body that is read by hand")]
+struct ImportRequest {
+    #[schema(value_type = Vec<Object>, min_items = 1)]
+    data: Vec<()>,
+}
+
+/// The result of an import, in rows.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CatalogueImport)]
+struct ImportView {
+    /// New rows.
+    imported: usize,
+    /// Rows with known ids, changed or not.
+    updated: usize,
+    /// Removed rows.
+    removed: usize,
+    /// The ids of the removed rows.
+    removed_models: Vec<String>,
+    /// The models after the import that an endpoint serves.
+    callable_models: usize,
+    dry_run: bool,
+    /// The version of the catalogue that the import is made for, as `If-Match` of a replacement takes it in quotes.
+    version: String,
+}
+
+impl ImportView {
+    fn new(done: &CatalogueImport, dry_run: bool) -> Self {
+        Self {
+            imported: done.report.imported,
+            updated: done.report.updated,
+            removed: done.report.removed,
+            removed_models: done.removed.iter().map(ToString::to_string).collect(),
+            callable_models: done.callable_models,
+            dry_run,
+            version: done.version.to_string(),
+        }
+    }
+}
+
+impl From<ImportCatalogueError> for ApiError {
+    fn from(error: ImportCatalogueError) -> Self {
+        match error {
+            ImportCatalogueError::Restricted(restricted) => restricted.into(),
+            ImportCatalogueError::PreconditionFailed(failed) => failed.into(),
+            ImportCatalogueError::Store(store) => Self::store(store),
+            error => Self::from_kind(error.kind()).message(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_parameters_are_known() {
+        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
+    }
+
+    #[test]
+    fn mode_is_merge_or_replace() {
+        assert_eq!(mode("").unwrap(), ImportMode::Merge);
+        assert_eq!(mode("mode=replace").unwrap(), ImportMode::Replace);
+        for query in ["mode=", "mode=Replace", "mode=delete"] {
+            assert_eq!(mode(query).unwrap_err().text(), "mode must be merge or replace", "{query}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `GET /status`: this server, and the processes of its database.
+
+mod members;
+
+use std::time::Duration;
+
+use domain::authority::Restricted;
+use domain::error::StoreError;
+use domain::operation::{StatusReading, StoreReading};
+use domain::routing::EndpointStatus;
+
+use self::members::ProcessView;
+pub use self::members::{
+    EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
+};
+use crate::endpoints::prelude::*;
+use crate::gateway::Gateway;
+use crate::http::response::{no_cache, time};
+
+pub(crate) const ROUTE: Route =
+    Route::management(Method::Get, "/status", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe);
+
+fn describe() -> Operation {
+    let body = BodySchema::data::<StatusView>("StatusResponse", "The status of this server.");
+    let description = "This server with its stores, journal and endpoints, and the live processes of its database. \
+                       Needs read access to all workspaces.";
+    Operation::management("getStatus", "Get the status", description).answer(body, "The status", &[400])
+}
+
+/// The status of this server and of the processes of its database.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Status)]
+struct StatusView {
+    /// True if this server accepts requests.
+    ok: bool,
+    /// The database.
+    database: String,
+    /// This server; empty if a command answers without one.
+    servers: Vec<ServerStatus>,
+    /// The live processes of the database; null if it cannot be read.
+    #[schema(required)]
+    processes: Option<Vec<ProcessView>>,
+}
+
+async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
+    parameters::check_names(call.request.query_string(), &[])?;
+    let (server, reading) = read(call.gateway, by).await?;
+    let processes = match &reading.processes {
+        Ok(processes) => Some(processes.iter().map(ProcessView::from).collect()),
+        Err(error) => {
+            tracing::warn!(error = error as &dyn std::error::Error, "live processes not readable");
+            None
+        }
+    };
+    let has_port = call.gateway.address.is_some();
+    let data = StatusView {
+        ok: has_port && server.state.is_ready(),
+        database: call.gateway.services.server.database.clone(),
+        servers: if has_port { vec![server] } else { Vec::new() },
+        processes,
+    };
+    Ok(no_cache(Data { data }))
+}
+
+/// Reads the status of this server.
+///
+/// # Errors
+/// The caller lacks the right.
+pub(crate) async fn read(gateway: &Gateway, by: &Authority) -> Result<(ServerStatus, StatusReading), Restricted> {
+    let services = &gateway.services;
+    let reading = services.read_status.execute(by).await?;
+    let (server, routed, now) = (&services.server, services.routed.current(), services.clock.monotonic());
+    let stores: Vec<StoreStatus> = reading.stores.iter().map(store_status).collect();
+    let list = &routed.list_endpoints;
+    let health = |status: &EndpointStatus| endpoint_health(status, list.is_paused(&status.endpoint.provider));
+    let endpoints: Vec<EndpointHealth> = list.all().iter().map(health).collect();
+    let status = ServerStatus {
+        id: server.id.clone(),
+        pid: std::process::id(),
+        version: server.version.to_owned(),
+        started_at: time(server.started_at),
+        uptime_seconds: now.saturating_sub(server.began).as_secs(),
+        address: gateway.address.map(|address| address.to_string()),
+        base_path: gateway.settings.base_path.clone(),
+        config_file: server.config_file.clone(),
+        state: state(&stores, gateway.connections.is_draining()),
+        connections_in_request: gateway.connections.counts().in_request,
+        stores,
+        journal: reading.journal.as_ref().map(|(journal, open_requests)| JournalStatus {
+            unfolded_entries: journal.unfolded_entries,
+            unfolded_bytes: journal.unfolded_bytes,
+            max_bytes: journal.max_bytes,
+            writable: journal.is_writable,
+            open_requests: *open_requests,
+        }),
+        providers: ProviderHealth::list(&endpoints),
+        endpoints,
+        configured_at: Some(time(routed.configuration.loaded_at)),
+        variables: routed.configuration.variables.clone(),
+    };
+    Ok((status, reading))
+}
+
+fn store_status(store: &StoreReading) -> StoreStatus {
+    let sentence = |error: &StoreError| {
+        let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    };
+    StoreStatus {
+        name: store.name.to_owned(),
+        ready: store.error.is_none(),
+        error: store.error.as_ref().map(sentence),
+        serves_during_outage: store.serves_during_outage,
+    }
+}
+
+fn state(stores: &[StoreStatus], is_draining: bool) -> ServerState {
+    if is_draining {
+        ServerState::Draining
+    } else if stores.iter().all(|store| store.ready) {
+        ServerState::Ready
+    } else if stores.iter().all(|store| store.ready || store.serves_during_outage) {
+        ServerState::Degraded
+    } else {
+        ServerState::Unavailable
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 53 bits")]
+fn endpoint_health(EndpointStatus { endpoint, health, throttling }: &EndpointStatus, paused: bool) -> EndpointHealth {
+    let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    EndpointHealth {
+        model: endpoint.model.to_string(),
+        provider: endpoint.provider.to_string(),
+        upstream_model: endpoint.upstream_model.clone(),
+        paused,
+        throttled: throttling.throttled,
+        throttled_workspaces: throttling.throttled_workspaces,
+        accept_rate: throttling.accept_rate,
+        latency_ms: health.latency.map(|latency| (latency.as_secs_f64() * 1e6).round() / 1e3),
+        retry_in_seconds: throttling.retry_in.map(seconds),
+        attempts: health.observations,
+        last_error: throttling.last_error.map(|error| LastError {
+            outcome: error.kind.as_str().to_owned(),
+            upstream_status: error.upstream_status,
+            rejected_credential: error.is_rejected_credential(),
+            cause: error.cause.map(|cause| cause.as_str().to_owned()),
+        }),
+        last_attempt_failed: throttling.last_attempt_failed,
+        bound_ratio: health.bound_excess.map(|excess| excess.ratio_milli as f64 / 1_000.0),
+        bound_extra_tokens: health.bound_excess.map(|excess| excess.tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(ready: bool, serves_during_outage: bool) -> StoreStatus {
+        StoreStatus { name: "s".to_owned(), ready, error: None, serves_during_outage }
+    }
+
+    #[test]
+    fn state_follows_stores_and_drain() {
+        for (stores, is_draining, expected) in [
+            (vec![], false, ServerState::Ready),
+            (vec![store(true, false), store(true, false)], false, ServerState::Ready),
+            (vec![store(true, false), store(false, true)], false, ServerState::Degraded),
+            (vec![store(false, true), store(false, false)], false, ServerState::Unavailable),
+            (vec![store(true, false)], true, ServerState::Draining),
+        ] {
+            assert_eq!(state(&stores, is_draining), expected, "{stores:?}");
+        }
+    }
+}

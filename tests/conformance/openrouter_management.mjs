@@ -1,0 +1,150 @@
+// The package `@openrouter/sdk`, unmodified, as a management client: every method of it that has a route here, and lists
+// read to the end by the package's own iterator.
+
+import assert from 'node:assert/strict';
+import { OpenRouter } from '@openrouter/sdk';
+import * as errors from '@openrouter/sdk/models/errors';
+import { environment, raises, run } from './harness.mjs';
+
+function client(apiKey) {
+  return new OpenRouter({ apiKey, serverURL: `${environment.base}/api/v1`, retryConfig: { strategy: 'none' } });
+}
+
+const inference = client(environment.key);
+const management = client(environment.managementKey);
+
+// Reads a list to its end in pages of two and checks that it has each of these ids once.
+async function verifyList(pages, ids) {
+  const found = [];
+  for await (const page of await pages) found.push(...page.result.data.map((each) => each.id));
+  assert.equal(new Set(found).size, found.length, 'no element is repeated');
+  for (const id of ids) assert.ok(found.includes(id), `${id} is missing`);
+}
+
+async function keys() {
+  const expiresAt = new Date('2097-01-31T00:00:00Z');
+  const requestBody = { name: 'of the package', limit: 12.5, limitReset: 'monthly', expiresAt, external: { user: 'u' } };
+  const made = await management.apiKeys.create({ requestBody });
+  const { hash } = made.data;
+  assert.equal(made.data.limitRemaining, 12.5);
+  assert.deepEqual(made.data.expiresAt, expiresAt);
+  assert.deepEqual((await management.apiKeys.get({ hash })).data, made.data);
+  const listed = (await management.apiKeys.list({})).data.filter((key) => key.hash === hash);
+  assert.deepEqual(listed, [made.data]);
+  const changed = await management.apiKeys.update({ hash, requestBody: { name: 'renamed', disabled: true, limit: null } });
+  assert.deepEqual([changed.data.name, changed.data.disabled, changed.data.limit], ['renamed', true, null]);
+  assert.equal((await management.apiKeys.delete({ hash })).deleted, true);
+  await raises(errors.NotFoundResponseError, 404, () => management.apiKeys.get({ hash }));
+}
+
+async function workspaces() {
+  const made = [];
+  for (let n = 0; n < 3; n++) {
+    const call = { createWorkspaceRequest: { name: `squad ${n}`, slug: `package-squad-${n}` } };
+    made.push((await management.workspaces.create(call)).data);
+  }
+  await verifyList(management.workspaces.list({ limit: 2 }), made.map((each) => each.id));
+  const [first] = made;
+  assert.deepEqual((await management.workspaces.get({ id: first.slug })).data, first);
+  const updateWorkspaceRequest = { description: 'What the squad does', ioLoggingSamplingRate: 1 };
+  const changed = await management.workspaces.update({ id: first.id, updateWorkspaceRequest });
+  assert.equal(changed.data.description, 'What the squad does');
+  const budget = { workspaceRef: first.slug, interval: 'daily' };
+  const set = await management.workspaces.setBudget({ ...budget, upsertWorkspaceBudgetRequest: { limitUsd: 0.1 } });
+  assert.deepEqual([set.data.limitUsd, set.data.resetInterval], [0.1, 'daily']);
+  assert.deepEqual((await management.workspaces.getBudget(budget)).data, set.data);
+  assert.deepEqual((await management.workspaces.listBudgets({ workspaceRef: first.id })).data, [set.data]);
+  assert.equal((await management.workspaces.deleteBudget(budget)).deleted, true);
+  await raises(errors.NotFoundResponseError, 404, () => management.workspaces.getBudget(budget));
+  for (const { id } of made) assert.equal((await management.workspaces.delete({ id })).deleted, true);
+  await raises(errors.NotFoundResponseError, 404, () => management.workspaces.get({ id: first.id }));
+}
+
+async function guardrails() {
+  const { data: key } = await management.apiKeys.create({ requestBody: { name: 'held by guardrails' } });
+  const made = [];
+  for (let n = 0; n < 3; n++) {
+    const createGuardrailRequest = { name: `of the package ${n}`, limitUsd: 5, resetInterval: 'daily' };
+    made.push((await management.guardrails.create({ createGuardrailRequest })).data);
+  }
+  await verifyList(management.guardrails.list({ limit: 2 }), made.map((each) => each.id));
+  const [{ id }] = made;
+  assert.deepEqual((await management.guardrails.get({ id })).data, made[0]);
+  const changed = await management.guardrails.update({ id, updateGuardrailRequest: { allowedModels: ['sandbox/decider'] } });
+  assert.deepEqual(changed.data.allowedModels, ['sandbox/decider']);
+  const keyHashes = [key.hash];
+  const assigned = await management.guardrails.bulkAssignKeys({ id, bulkAssignKeysRequest: { keyHashes } });
+  assert.equal(assigned.assignedCount, 1);
+  for (const pages of [
+    management.guardrails.listGuardrailKeyAssignments({ id, limit: 2 }),
+    management.guardrails.listKeyAssignments({ limit: 2 }),
+  ]) {
+    const found = [];
+    for await (const page of await pages) found.push(...page.result.data.map((each) => each.keyHash));
+    assert.ok(found.includes(key.hash), 'the assignment is missing');
+  }
+  const removed = await management.guardrails.bulkUnassignKeys({ id, bulkUnassignKeysRequest: { keyHashes } });
+  assert.equal(removed.unassignedCount, 1);
+  await management.apiKeys.delete({ hash: key.hash });
+  for (const each of made) assert.equal((await management.guardrails.delete({ id: each.id })).deleted, true);
+  await raises(errors.NotFoundResponseError, 404, () => management.guardrails.get({ id }));
+}
+
+async function destinations() {
+  const made = [];
+  for (let n = 0; n < 3; n++) {
+    const config = { url: `${environment.fakeProvider}/hook` };
+    const createObservabilityDestinationRequest = { name: `hook ${n}`, type: 'webhook', config };
+    made.push((await management.observability.create({ createObservabilityDestinationRequest })).data);
+  }
+  await verifyList(management.observability.list({ limit: 2 }), made.map((each) => each.id));
+  const [{ id }] = made;
+  assert.deepEqual((await management.observability.get({ id })).data, made[0]);
+  const changed = await management.observability.update({ id, updateObservabilityDestinationRequest: { enabled: false } });
+  assert.deepEqual([changed.data.enabled, changed.data.name], [false, 'hook 0']);
+  for (const each of made) assert.equal((await management.observability.delete({ id: each.id })).deleted, true);
+}
+
+// Reads a whole stream as text.
+async function text(stream) {
+  return new Response(stream).text();
+}
+
+async function documents() {
+  const file = { containerId: environment.container, fileId: environment.file };
+  const document = await inference.containers.promoteContainerFile(file);
+  const listed = await inference.containers.listContainerFiles({ containerId: file.containerId });
+  assert.deepEqual((listed.result ?? listed).data.map((each) => each.id), [file.fileId]);
+  assert.equal((await inference.containers.getContainerFile(file)).id, file.fileId);
+  assert.equal(await text(await inference.containers.downloadContainerFileContent(file)), 'The blender smokes.\n');
+  const found = [];
+  for await (const page of await inference.files.list({ limit: 1 })) found.push(...page.result.data.map((each) => each.id));
+  assert.ok(found.includes(document.id), 'the document is missing in the list');
+  const fileId = document.id;
+  assert.equal((await inference.files.retrieve({ fileId })).filename, 'out/report.txt');
+  assert.equal(await text(await inference.files.download({ fileId })), 'The blender smokes.\n');
+  await inference.files.delete({ fileId });
+  await raises(errors.NotFoundResponseError, 404, () => inference.files.retrieve({ fileId }));
+}
+
+async function figures() {
+  const { data: credit } = await management.credits.getCredits();
+  assert.ok(credit.totalUsage >= 0 && credit.totalCredits >= 0);
+  const { data: activity } = await management.analytics.getUserActivity({});
+  assert.ok(activity.some((row) => row.model === 'sandbox/decider'), 'the model is missing in the activity');
+  const { data: endpoints } = await inference.endpoints.listZdrEndpoints();
+  assert.ok(Array.isArray(endpoints));
+  const permitted = [];
+  const pages = await inference.models.listForUser({ bearer: environment.key }, { limit: 2 });
+  for await (const page of pages) permitted.push(...page.result.data.map((each) => each.id));
+  assert.ok(permitted.includes('sandbox/decider') && new Set(permitted).size === permitted.length);
+}
+
+await run('@openrouter/sdk, management', [
+  ['apiKeys: create, get, list, update and delete', keys],
+  ['workspaces: create, list to the end, get, update, budgets and delete', workspaces],
+  ['guardrails: create, list to the end, get, update, assignments and delete', guardrails],
+  ['observability: create, list to the end, get, update and delete', destinations],
+  ['files and containers: list, retrieve, download and delete', documents],
+  ['credits, analytics, endpoints.listZdrEndpoints and models.listForUser', figures],
+]);
