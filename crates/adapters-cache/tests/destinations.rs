@@ -46,8 +46,9 @@ async fn change_is_visible_after_reload_in_its_workspace_only() {
     let (clock, ids) = (FixedClock::default(), SequentialIds::default());
     let make = CreateWorkspace::new(store.workspaces(), Arc::new(clock.clone()), Arc::new(ids));
     let workspace =
-        make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("one")).await.unwrap().id;
-    let other = make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("two")).await.unwrap().id;
+        make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("one"), false).await.unwrap().id;
+    let other =
+        make.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("two"), false).await.unwrap().id;
     let live = Arc::new(LiveDestinations::load(store.destinations(), 0).await.unwrap());
     assert!(live.for_workspace(workspace).is_none());
 

@@ -10,11 +10,12 @@ use async_trait::async_trait;
 use chrono::DateTime;
 use domain::api_key::{GrantScope, InferenceKey, KeyGrant, KeyGrants, KeyReference};
 use domain::audit::{Actor, AuditDraft};
+use domain::authority::ManagementScope;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
-    AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
-    GuardrailVersion, Policy,
+    AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPage, GuardrailPolicies, GuardrailRepository,
+    GuardrailRules, GuardrailVersion, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
@@ -162,7 +163,17 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn list_keys(&self, _: GuardrailId, _: u64, _: u64) -> Result<Option<AssignmentPage>, StoreError> {
+    async fn page(&self, _: &ManagementScope, _: u64, _: u64) -> Result<GuardrailPage, StoreError> {
+        unreachable!("policies are found by key")
+    }
+
+    async fn list_keys(
+        &self,
+        _: Option<GuardrailId>,
+        _: &ManagementScope,
+        _: u64,
+        _: u64,
+    ) -> Result<AssignmentPage, StoreError> {
         unavailable()
     }
 

@@ -18,6 +18,7 @@ use crate::http::body::BodyBounds;
 use crate::http::client::WireNames;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::error::ApiError;
+use crate::http::export::Exports;
 use crate::rendered_catalogue::RenderedCatalogue;
 use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;
@@ -36,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) stopping: CancellationToken,
     pub(crate) admission: Arc<Admission>,
     pub(crate) body_memory: Arc<BodyMemory>,
+    /// The keys with a running export.
+    pub(crate) exports: Arc<Exports>,
     /// Limits the lines about stores that fail.
     pub(crate) store_failures: LineLimit,
 }
@@ -61,6 +64,7 @@ impl Gateway {
             services,
             settings,
             address,
+            exports: Arc::default(),
             store_failures: LineLimit::default(),
         }
     }

@@ -12,7 +12,9 @@ use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, R
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
 use domain::observability::{ManageDestinations, RetryDeadLetters};
-use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
+use domain::operation::{
+    ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
+};
 use domain::repetition::IdempotentRequests;
 use domain::retention::DeleteWorkspace;
 use domain::routing::{ListEndpoints, ListProviders};
@@ -33,6 +35,8 @@ pub struct Services {
     pub choose_files_workspace: ChooseFilesWorkspace,
     /// Reads and deletes container files.
     pub container_files: ManageContainerFiles,
+    /// Writes container files.
+    pub put_container_file: PutContainerFile,
     /// Reads documents.
     pub read_documents: ReadDocuments,
     /// Deletes documents.

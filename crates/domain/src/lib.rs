@@ -88,6 +88,7 @@ pub mod retention;
 pub mod routing;
 pub mod secret;
 pub mod system;
+pub mod text;
 pub mod usage;
 pub mod version;
 pub mod workspace;

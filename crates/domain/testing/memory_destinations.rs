@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::memory_store::MemoryDestinations;
 use crate::audit::AuditDraft;
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, WorkspaceId};
@@ -74,6 +75,19 @@ impl DestinationRepository for MemoryDestinations {
 
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
         Ok(self.0.state().destinations.iter().find(|stored| stored.id == id).cloned())
+    }
+
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Destination>, u64), StoreError> {
+        let mut found = self.list(None).await?;
+        found.retain(|destination| within.contains(destination.workspace_id));
+        let total = found.len() as u64;
+        let [offset, limit] = [offset, limit].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok((found.into_iter().skip(offset).take(limit).collect(), total))
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {

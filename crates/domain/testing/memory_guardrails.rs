@@ -7,13 +7,16 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::memory_state::State;
+use super::memory_state::StoredKey;
 use super::memory_store::MemoryGuardrails;
 use crate::api_key::{ApiKeyScope, KeyReference};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::guardrail::{
-    AssignmentPage, Guardrail, GuardrailRepository, GuardrailVersion, KeyAssignment, keys_assigned, keys_removed,
+    AssignmentPage, Guardrail, GuardrailPage, GuardrailRepository, GuardrailVersion, KeyAssignment, PlacedGuardrail,
+    keys_assigned, keys_removed,
 };
 use crate::ids::{GuardrailId, WorkspaceId};
 
@@ -144,6 +147,22 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(found)
     }
 
+    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError> {
+        let state = self.0.state();
+        let default = |id: WorkspaceId| state.workspace(id).and_then(|workspace| workspace.default_guardrail_id);
+        let own = state.guardrails.iter().filter(|stored| within.contains(stored.workspace_id));
+        let mut found: Vec<PlacedGuardrail> = own
+            .map(|stored| PlacedGuardrail {
+                workspace_default: default(stored.workspace_id) == Some(stored.id),
+                guardrail: stored.clone(),
+            })
+            .collect();
+        found.sort_by_key(|placed| Reverse((placed.guardrail.created_at, placed.guardrail.id)));
+        let total = found.len() as u64;
+        let [offset, limit] = [offset, limit].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(GuardrailPage { guardrails: found.into_iter().skip(offset).take(limit).collect(), total })
+    }
+
     async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
         let is_same = |stored: &Guardrail| stored.id == id && stored.version == version;
@@ -198,15 +217,19 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(Some(holding.len() as u64))
     }
 
-    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+    async fn list_keys(
+        &self,
+        id: Option<GuardrailId>,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<AssignmentPage, StoreError> {
         let state = self.0.state();
-        if !state.guardrails.iter().any(|stored| stored.id == id) {
-            return Ok(None);
-        }
-        let holding = state.keys.values().filter(|stored| !stored.deleted && stored.key.guardrail_id == Some(id));
-        let mut assignments: Vec<KeyAssignment> = holding
-            .map(|stored| KeyAssignment {
-                guardrail_id: id,
+        let assignment = |stored: &StoredKey| {
+            let guardrail_id = stored.key.guardrail_id.filter(|held| id.is_none_or(|id| id == *held))?;
+            let is_within = stored.key.scope.workspace_id().is_some_and(|workspace| within.contains(workspace));
+            (is_within && !stored.deleted).then(|| KeyAssignment {
+                guardrail_id,
                 key_id: stored.key.id,
                 key_hash: stored.key.hash,
                 key_name: stored.key.name.clone(),
@@ -214,12 +237,13 @@ impl GuardrailRepository for MemoryGuardrails {
                 assigned_by: stored.assigned.as_ref().map(|(actor, _)| actor.clone()),
                 assigned_at: stored.assigned.as_ref().map_or(stored.key.created_at, |(_, at)| *at),
             })
-            .collect();
+        };
+        let mut assignments: Vec<KeyAssignment> = state.keys.values().filter_map(assignment).collect();
         assignments.sort_by_key(|assignment| (Reverse(assignment.assigned_at), assignment.key_id));
         let total = assignments.len() as u64;
         let (offset, limit) = (usize::try_from(offset), usize::try_from(limit));
         let page = assignments.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));
-        Ok(Some(AssignmentPage { assignments: page.collect(), total }))
+        Ok(AssignmentPage { assignments: page.collect(), total })
     }
 
     async fn remove_keys(

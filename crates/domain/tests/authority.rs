@@ -120,8 +120,12 @@ impl Fixture {
 
     async fn place(&self, name: &str) -> Place {
         let by = Authority::system();
-        let workspace =
-            self.create_workspace().execute(&Change::plain(&by), &WorkspaceChange::named(name)).await.unwrap().id;
+        let workspace = self
+            .create_workspace()
+            .execute(&Change::plain(&by), &WorkspaceChange::named(name), false)
+            .await
+            .unwrap()
+            .id;
         let credit = Usd::from_pico(1 << 40);
         self.workspaces().add_credit(&Change::plain(&by), &(&workspace).into(), credit).await.unwrap();
         let (key, _) =
@@ -240,7 +244,14 @@ fn guardrail_cases() -> Vec<Case> {
     vec![
         Case("read workspace", READ, None, case!(|f, by, p| f.read_workspaces().get(by, &(&p.workspace).into()))),
         Case("read budgets", READ, None, case!(|f, by, p| f.read_workspaces().budgets(by, &(&p.workspace).into()))),
-        Case("read credit", READ, None, case!(|f, by, p| f.read_workspaces().credit(by, Some(&(&p.workspace).into())))),
+        Case("read credit", READ, None, case!(|f, by, p| f.read_workspaces().credit(by, Some(p.workspace)))),
+        Case("list destinations", READ, None, case!(|f, by, p| f.destinations().list(by, Some(p.workspace), 0, 9))),
+        Case(
+            "list assignments",
+            READ,
+            None,
+            case!(|f, by, p| f.guardrails().list_all_assigned_keys(by, Some(p.workspace), 0, 9)),
+        ),
         Case("list guardrails", READ, None, case!(|f, by, p| f.guardrails().list(by, Some(p.workspace), 0, 9))),
         Case("get guardrail", READ, None, case!(|f, by, p| f.guardrails().get(by, &p.guardrail.to_string()))),
         Case("list versions", READ, None, case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string()))),
@@ -401,13 +412,13 @@ fn instance_cases() -> Vec<Case> {
             "create workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| f.create_workspace().execute(&Change::plain(by), &WorkspaceChange::named("w"))),
+            case!(|f, by, _p| f.create_workspace().execute(&Change::plain(by), &WorkspaceChange::named("w"), false)),
         ),
         Case(
             "create unique workspace",
             UNRESTRICTED,
             None,
-            case!(|f, by, _p| f.create_workspace().execute_unique(&Change::plain(by), &WorkspaceChange::named("u"))),
+            case!(|f, by, _p| f.create_workspace().execute(&Change::plain(by), &WorkspaceChange::named("u"), true)),
         ),
         Case(
             "update workspace",
@@ -534,7 +545,7 @@ async fn lists_contain_workspaces_of_the_caller_only() {
     let (own, other) = (fixture.place("own").await, fixture.place("other").await);
     let by = caller(ManagementAccess::Read, Some(own.workspace));
     let ids = async |named| {
-        let found = fixture.destinations().list(&by, named).await.unwrap();
+        let found = fixture.destinations().list(&by, named, 0, 9).await.map(|(found, _)| found).unwrap_or_default();
         found.into_iter().map(|destination| destination.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(None).await, [own.destination]);
@@ -543,7 +554,7 @@ async fn lists_contain_workspaces_of_the_caller_only() {
     assert_eq!(page.total, 2, "the key's only workspace");
     assert!(page.guardrails.iter().all(|placed| placed.guardrail.workspace_id == own.workspace));
     let all = caller(ManagementAccess::Read, None);
-    assert_eq!(fixture.destinations().list(&all, None).await.unwrap().len(), 2);
+    assert_eq!(fixture.destinations().list(&all, None, 0, 9).await.unwrap().1, 2);
 }
 
 /// Only an unrestricted caller sees management keys: for another they are unknown, even with all workspaces.

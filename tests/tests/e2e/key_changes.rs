@@ -61,7 +61,7 @@ async fn record_that_is_sent_back_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_of_concurrent_changes_of_a_version_takes_effect() -> Result<()> {
+async fn concurrent_changes_of_a_version_have_a_single_effect() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let other = gateway.instance.serve_beside().await?;
     let read = gateway.server.send(&of_key(Method::GET, &gateway, &gateway.inference.hash)).await?;

@@ -36,6 +36,8 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/guardrails/{guardrail}", "", READ),
     ("PATCH", "/guardrails/{guardrail}", r#"{"name":"n"}"#, WRITE),
     ("GET", "/guardrails/{guardrail}/assignments/keys", "", READ),
+    ("GET", "/guardrails/assignments/keys", "", LIST),
+    ("GET", "/guardrails/assignments/keys?workspace_id={workspace}", "", READ),
     ("POST", "/guardrails/{guardrail}/assignments/keys", r#"{"key_hashes":["{key}"]}"#, WRITE),
     ("POST", "/guardrails/{guardrail}/assignments/keys/remove", r#"{"key_hashes":["{key}"]}"#, WRITE),
     (
@@ -48,8 +50,7 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/guardrails/{guardrail}/versions/{version}", "", READ),
     ("POST", "/guardrails/{guardrail}/versions/{version}/restore", "", WRITE),
     ("DELETE", "/guardrails/{guardrail}", "", DELETE),
-    // A foreign workspace lists nothing.
-    ("GET", "/observability/destinations?workspace_id={workspace}", "", [403, 200, 200, 200, 200, 200]),
+    ("GET", "/observability/destinations?workspace_id={workspace}", "", READ),
     // An unknown workspace and an invalid record are 400.
     (
         "POST",
@@ -62,11 +63,11 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/observability/destinations/{destination}/test", "", WRITE),
     ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
+    ("PUT", "/containers/{container}/files?path=a&workspace_id={workspace}", "1", WRITE),
     ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     // The right is checked before the file, which does not exist.
     ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
-    // A foreign workspace lists nothing.
-    ("GET", "/keys?workspace_id={workspace}", "", [403, 200, 200, 200, 200, 200]),
+    ("GET", "/keys?workspace_id={workspace}", "", READ),
     ("POST", "/keys", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 201, 404, 201, 201]),
     ("POST", "/keys", r#"{"name":"n","management":{"access":"read"}}"#, [403, 403, 403, 403, 403, 201]),
     ("GET", "/keys/{key}", "", READ),
@@ -161,6 +162,7 @@ impl Scopes {
             ("{generation}", generation),
             ("{version}", "1".to_owned()),
             ("{document}", "tgfile_x".to_owned()),
+            ("{container}", "sess_x".to_owned()),
         ];
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }
@@ -236,21 +238,23 @@ async fn every_route_is_listed() -> Result<()> {
 async fn lists_contain_only_the_workspaces_of_the_key() -> Result<()> {
     let scopes = Scopes::start().await?;
     let workspace = scopes.workspace.as_str();
-    // Without workspace_id: the only workspace of the key, or all of it.
+    // Without workspace_id: all workspaces of the key.
     for (caller, guardrails, destinations) in [(1, 1, 1), (3, 0, 0), (4, 1, 1)] {
         let listed = scopes.json(caller, "/guardrails").await?;
         ensure!(listed["total_count"] == guardrails, "caller {caller}: {listed}");
         let listed = scopes.json(caller, "/observability/destinations").await?;
         ensure!(listed["total_count"] == destinations, "caller {caller}: {listed}");
     }
-    // Two workspaces without the default one: the call has to name one.
+    // Two workspaces without the default one: a call that creates has to name one.
     let other = scopes.gateway.instance.workspace("third").await?;
     let options = ["--management", "--access", "write", "--workspace", workspace, "--workspace", &other];
     let several = scopes.gateway.instance.key(&options).await?;
     let call = |path: &str| Call::get(format!("/api/v1{path}")).key(&several.secret);
     let required = "workspace_id is required: the key manages several workspaces";
-    scopes.gateway.server.send(&call("/guardrails")).await?.error(400, required)?;
-    scopes.gateway.server.send(&call(&format!("/guardrails?workspace_id={workspace}"))).await?.ok()?;
+    for path in ["/guardrails".to_owned(), format!("/guardrails?workspace_id={workspace}")] {
+        let listed = scopes.gateway.server.send(&call(&path)).await?.ok()?;
+        ensure!(listed["total_count"] == 1, "{path}: {listed}");
+    }
     let post = Call::post("/api/v1/guardrails").json(r#"{"name":"n"}"#).key(&several.secret);
     scopes.gateway.server.send(&post).await?.error(400, required)?;
     Ok(())

@@ -10,7 +10,7 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, Select};
 
 use super::api_keys::by_column;
-use crate::convert::{hash, key_id, moment};
+use crate::convert::{hash, key_id, moment, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 use crate::statements::chunks_of;
@@ -126,8 +126,14 @@ pub(super) fn select_live_holders(id: GuardrailId) -> Select<Entity> {
     Entity::find().filter(Column::GuardrailId.eq(id.to_string())).filter(Column::Deleted.eq(false))
 }
 
-pub(super) fn to_assignment(guardrail_id: GuardrailId, row: Model) -> Result<KeyAssignment, StoreError> {
+/// Selects the live keys with any guardrail.
+pub(super) fn select_all_live_holders() -> Select<Entity> {
+    Entity::find().filter(Column::GuardrailId.is_not_null()).filter(Column::Deleted.eq(false))
+}
+
+pub(super) fn to_assignment(row: Model) -> Result<KeyAssignment, StoreError> {
     let key_id = key_id(&row.id, "api_keys.id", &row.label)?;
+    let guardrail_id = parse(&row.guardrail_id.unwrap_or_default(), "api_keys.guardrail_id", key_id)?;
     let assigned_at = row.guardrail_assigned_at.unwrap_or(row.created_at);
     Ok(KeyAssignment {
         guardrail_id,

@@ -3,17 +3,20 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::audit::AuditDraft;
+use domain::authority::ManagementScope;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository};
 use domain::secret::SecretString;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
 use serde::{Deserialize, Serialize};
 
 use super::outbox;
-use super::rows::{commit_unmanaged_change, unchanged, workspace_exists};
+use super::rows::{commit_unmanaged_change, is_within, unchanged, workspace_exists};
 use crate::convert::{millis, moment, parse};
 use crate::encryption::{ColumnCipher, PREFIX, is_encrypted};
 use crate::entities::destinations::{Column, Entity, Model};
@@ -123,6 +126,21 @@ impl DestinationRepository for SeaOrmDestinationRepository {
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
         let row = Entity::find_by_id(id.to_string()).one(self.database.readers()?).await.map_err(store_error)?;
         row.map(|row| to_destination(row, self.database.cipher())).transpose()
+    }
+
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Destination>, u64), StoreError> {
+        let transaction = self.database.snapshot().await?;
+        let query = Entity::find().filter(is_within(Column::WorkspaceId, within));
+        let total = query.clone().count(&transaction).await.map_err(store_error)?;
+        let query = query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id).offset(offset).limit(limit);
+        let rows = query.all(&transaction).await.map_err(store_error)?;
+        let page = rows.into_iter().map(|row| to_destination(row, self.database.cipher()));
+        Ok((page.collect::<Result<_, _>>()?, total))
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {

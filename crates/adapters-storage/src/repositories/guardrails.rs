@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use domain::api_key::KeyReference;
 use domain::audit::{Actor, AuditDraft};
+use domain::authority::ManagementScope;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
-    AssignmentPage, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
-    keys_removed,
+    AssignmentPage, Guardrail, GuardrailName, GuardrailPage, GuardrailRepository, GuardrailRules, GuardrailVersion,
+    PlacedGuardrail, keys_assigned, keys_removed,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::secret::ApiKeyHash;
@@ -18,14 +19,15 @@ use sea_orm::{
 
 use super::api_keys::by_column;
 use super::assignments::{
-    ASSIGNED_AT_ONCE, assign, find_assignable, find_holders, release, select_live_holders, to_assignment,
+    ASSIGNED_AT_ONCE, assign, find_assignable, find_holders, release, select_all_live_holders, select_live_holders,
+    to_assignment,
 };
-use super::rows::{clear_guardrail, commit_change, set_guardrail, workspace_exists};
+use super::rows::{clear_guardrail, commit_change, is_within, set_guardrail, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges};
 use crate::change_feed::LimitChange;
 use crate::convert::{hash, key_column, key_id, millis, moment, parse, spend_limit};
 use crate::entities::guardrails::{Column, Entity, Model};
-use crate::entities::{api_keys, guardrail_versions};
+use crate::entities::{api_keys, guardrail_versions, workspaces};
 use crate::errors::{corrupt, store_error};
 use crate::statements::{chunks, chunks_of};
 
@@ -143,6 +145,27 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         rows.iter().map(to_guardrail).collect()
     }
 
+    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError> {
+        let transaction = self.database.snapshot().await?;
+        let query = Entity::find().filter(is_within(Column::WorkspaceId, within));
+        let total = query.clone().count(&transaction).await.map_err(store_error)?;
+        let query = query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id).offset(offset).limit(limit);
+        let rows = query.all(&transaction).await.map_err(store_error)?;
+        let defaults: Vec<Option<String>> = workspaces::Entity::find()
+            .select_only()
+            .column(workspaces::Column::DefaultGuardrailId)
+            .filter(workspaces::Column::Id.is_in(rows.iter().map(|row| row.workspace_id.as_str())))
+            .into_tuple()
+            .all(&transaction)
+            .await
+            .map_err(store_error)?;
+        let placed = |row: &Model| {
+            let workspace_default = defaults.iter().flatten().any(|default| *default == row.id);
+            Ok(PlacedGuardrail { guardrail: to_guardrail(row)?, workspace_default })
+        };
+        Ok(GuardrailPage { guardrails: rows.iter().map(placed).collect::<Result<_, StoreError>>()?, total })
+    }
+
     async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         let found = find(&transaction, id).await?.filter(|found| found.version == i64::from(version));
@@ -254,14 +277,22 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         Ok(Some(removed.len() as u64))
     }
 
-    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+    async fn list_keys(
+        &self,
+        id: Option<GuardrailId>,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<AssignmentPage, StoreError> {
         // One transaction, so that the page and the count are consistent.
         let transaction = self.database.snapshot().await?;
-        if find(&transaction, id).await?.is_none() {
-            return Ok(None);
-        }
-        let total = select_live_holders(id).count(&transaction).await.map_err(store_error)?;
-        let rows = select_live_holders(id)
+        let query = match id {
+            Some(id) => select_live_holders(id),
+            None => select_all_live_holders(),
+        };
+        let query = query.filter(is_within(api_keys::Column::WorkspaceId, within));
+        let total = query.clone().count(&transaction).await.map_err(store_error)?;
+        let rows = query
             .order_by_desc(api_keys::Column::GuardrailAssignedAt)
             .order_by_asc(api_keys::Column::Id)
             .offset(offset)
@@ -269,8 +300,8 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .all(&transaction)
             .await
             .map_err(store_error)?;
-        let assignments = rows.into_iter().map(|row| to_assignment(id, row)).collect::<Result<_, _>>()?;
-        Ok(Some(AssignmentPage { assignments, total }))
+        let assignments = rows.into_iter().map(to_assignment).collect::<Result<_, _>>()?;
+        Ok(AssignmentPage { assignments, total })
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use domain::audit::AuditDraft;
+use domain::authority::ManagementScope;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Select, Value};
+use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, Select, Value};
 
 use crate::audit::{RowChanges, append, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
@@ -112,4 +113,10 @@ pub(super) async fn commit_unmanaged_change(
     audit: &AuditDraft,
 ) -> Result<(), StoreError> {
     commit_change(transaction, at, (subjects, LimitChange::None), audit, &RowChanges::default()).await
+}
+
+/// Returns the condition for rows of the workspaces of a scope.
+pub(super) fn is_within(workspace_id: impl ColumnTrait, within: &ManagementScope) -> Condition {
+    let own = within.workspaces().map(|own| workspace_id.is_in(own.iter().map(ToString::to_string)));
+    Condition::all().add_option(own)
 }

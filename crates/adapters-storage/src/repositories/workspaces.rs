@@ -21,7 +21,7 @@ use sea_orm::{
 };
 
 use super::api_keys;
-use super::rows::{NO_CHANGE, commit_change, credit_base, rates, workspace_by_id, workspace_exists};
+use super::rows::{NO_CHANGE, commit_change, credit_base, is_within, rates, workspace_by_id, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges, append};
 use crate::budget::AccountLimits;
 use crate::change_feed::LimitChange;
@@ -295,11 +295,7 @@ fn read_credit(row: &Model, spent: i64) -> Result<Credit, StoreError> {
 
 /// Selects the workspaces within a scope, oldest first.
 fn oldest_first(within: &ManagementScope) -> Select<Entity> {
-    let query = Entity::find().filter(Column::DeletedAt.is_null());
-    let query = match within.workspaces() {
-        Some(own) => query.filter(Column::Id.is_in(own.iter().map(ToString::to_string))),
-        None => query,
-    };
+    let query = Entity::find().filter(Column::DeletedAt.is_null()).filter(is_within(Column::Id, within));
     query.order_by_asc(Column::CreatedAt).order_by_asc(Column::Id)
 }
 

@@ -1,19 +1,21 @@
 //! `GET /audit`: the audit log, newest first.
 
 use domain::audit::{AuditEntry, AuditOutcome};
-use domain::operation::{AuditFilter, ListAuditEntriesError};
+use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
 use serde_json::value::RawValue;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export::ExportFormat;
 use crate::http::response::{CursorPage, opaque, time};
+use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route =
     Route::management(Method::Get, "/audit", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe);
 
-const PARAMETERS: [&str; 7] = ["actor", "action", "subject", "since", "until", "cursor", "limit"];
+const PARAMETERS: [&str; 8] = ["actor", "action", "subject", "since", "until", "cursor", "limit", "format"];
 
 fn describe() -> Operation {
     let body = BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log.");
@@ -30,6 +32,7 @@ fn describe() -> Operation {
         .parameter(text("cursor", "The `next_cursor` of the page before."))
         .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
         .answer(body, "The entries", &[400])
+        .exported()
 }
 
 fn text(name: &str, description: &str) -> Parameter {
@@ -39,11 +42,30 @@ fn text(name: &str, description: &str) -> Parameter {
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
     parameters::check_names(query, &PARAMETERS)?;
+    if let Some(format) = ExportFormat::read(query, &["cursor", "limit"])? {
+        return export(call, by, format, filter(query)?);
+    }
     let limit = parameters::page_limit(query)?;
     let cursor = parameters::value(query, "cursor")?;
     let page = call.gateway.services.audit_entries.page(by, &filter(query)?, cursor.as_deref(), limit).await?;
     let data = page.entries.iter().map(EntryView::new).collect();
     Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
+}
+
+/// Exports the selected entries of the whole log.
+fn export(call: &Call<'_>, by: &Authority, format: ExportFormat, filter: AuditFilter) -> Outcome {
+    let list = call.gateway.services.audit_entries.clone();
+    list.check(by, &filter)?;
+    let place = call.begin_export()?;
+    let head = if format == ExportFormat::Csv { csv_line(&COLUMNS.map(CsvValue::plain)) } else { String::new() };
+    let next = async move |position: &mut AuditPosition| {
+        if position.is_end() {
+            return Ok(None);
+        }
+        let entries = list.read_next(&filter, position).await?;
+        Ok(Some(entries.iter().map(|entry| EntryView::new(entry).line(format)).collect()))
+    };
+    export::respond(call, (format, "audit", place), head, AuditPosition::NEWEST, next)
 }
 
 fn filter(query: &str) -> Result<AuditFilter, ApiError> {
@@ -100,7 +122,51 @@ enum Outcomes {
     Refused,
 }
 
+/// The columns of CSV: the members.
+const COLUMNS: [&str; 13] = [
+    "number",
+    "at",
+    "actor",
+    "source",
+    "action",
+    "subject",
+    "outcome",
+    "before",
+    "after",
+    "details",
+    "state",
+    "previous_hash",
+    "hash",
+];
+
 impl<'a> EntryView<'a> {
+    fn line(&self, format: ExportFormat) -> String {
+        if format == ExportFormat::JsonLines {
+            return export::json_line(self);
+        }
+        let json = |json: Option<&RawValue>| CsvValue::of(json.map(RawValue::get));
+        let outcome = match self.outcome {
+            Outcomes::Done => "done",
+            Outcomes::Refused => "refused",
+        };
+        let cells: [CsvValue; COLUMNS.len()] = [
+            CsvValue::plain(&self.number.to_string()),
+            CsvValue::plain(&self.at),
+            CsvValue::of(Some(self.actor)),
+            CsvValue::of(self.source),
+            CsvValue::of(Some(self.action)),
+            CsvValue::of(Some(self.subject)),
+            CsvValue::plain(outcome),
+            json(self.before.as_deref()),
+            json(self.after.as_deref()),
+            json(Some(&self.details)),
+            CsvValue::plain(&self.state),
+            CsvValue::plain(&self.previous_hash),
+            CsvValue::plain(&self.hash),
+        ];
+        csv_line(&cells)
+    }
+
     fn new(entry: &'a AuditEntry) -> Self {
         let members = entry.details.members().unwrap_or_default();
         let state = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, state)| opaque(state));

@@ -14,6 +14,8 @@ use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr, Required};
 
+use super::download::OCTET_STREAM;
+use super::export::{CSV, FORMATS, JSON_LINES};
 use super::response::{CursorPage, Data, Page};
 use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
@@ -110,6 +112,14 @@ impl Operation {
         self
     }
 
+    /// Describes a body of any bytes.
+    pub(crate) fn bytes(mut self, description: &str) -> Self {
+        let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
+        let request = RequestBodyBuilder::new().description(Some(description)).content(OCTET_STREAM, content);
+        self.description.request_body = Some(request.required(Some(Required::True)).build().into());
+        self
+    }
+
     /// Describes the response 200 and the errors beside the common ones.
     pub(crate) fn answer(self, body: BodySchema, description: &str, errors: &[u16]) -> Self {
         self.respond(200, body, description, errors)
@@ -134,6 +144,22 @@ impl Operation {
             .examples_from_iter(named_example(example))
             .build();
         self.response(200, ResponseBuilder::new().description(description).content(media_type, content).build())
+    }
+
+    /// Describes the parameter `format` and its forms of the response 200.
+    pub(crate) fn exported(mut self) -> Self {
+        if let Some(RefOr::T(response)) = self.description.responses.responses.get_mut("200") {
+            for (media_type, example) in [(CSV, "id,…\r\n"), (JSON_LINES, "{\"id\":…}\n")] {
+                let schema = ObjectBuilder::new().schema_type(Type::String);
+                let content =
+                    ContentBuilder::new().schema(Some(schema)).examples_from_iter(named_example(example.into()));
+                response.content.insert(media_type.to_owned(), content.build().into());
+            }
+        }
+        let format = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(FORMATS));
+        let description = "Exports the whole list as an attachment, one at a time for a key. A body without its last \
+                           chunk is incomplete.";
+        self.parameter(query("format", description, format))
     }
 
     /// Adds the errors whose statuses have no description.

@@ -1,9 +1,11 @@
 //! The files of a container: lists, records, downloads and deletions.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::client::{Reply, request};
-use super::gateway::{BASE, CONTAINER, Caller, Gateway, Setup};
+use super::gateway::{BASE, CONTAINER, Caller, Gateway, Setup, workspace};
 
 async fn with_files(paths: &[&str]) -> Gateway {
     let setup = Setup::new().await;
@@ -116,4 +118,73 @@ async fn malformed_ids_and_parameters_are_rejected() {
         assert!(message.starts_with(expected), "{query}: {message}");
     }
     get(&gateway, &format!("{CONTAINER}/files/cfile_YQ?limit=1")).await.expect_error(400);
+}
+
+async fn put(gateway: &Gateway, caller: Caller, query: &str, body: &[u8]) -> Reply {
+    let bearer = caller.bearer();
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "text/csv")];
+    let path = format!("{BASE}/containers/{CONTAINER}/files?workspace_id={}{query}", workspace(1));
+    gateway.raw(&request("PUT", &path, &headers, body)).await
+}
+
+#[tokio::test]
+async fn put_creates_and_replaces_a_file() {
+    let gateway = with_files(&[]).await;
+    let created = put(&gateway, Caller::Management, "&path=out%2Fa%20b.csv", b"1,2\n").await;
+    assert_eq!(created.status, 200, "{}", String::from_utf8_lossy(&created.body));
+    let record = created.json();
+    assert_eq!((&record["path"], &record["bytes"]), (&json!("out/a b.csv"), &json!(4)));
+    assert_eq!(put(&gateway, Caller::Management, "&path=out/a+b.csv", b"").await.status, 200);
+    let content = get(&gateway, &format!("{CONTAINER}/files/{}/content", record["id"].as_str().unwrap())).await;
+    assert_eq!((content.status, &content.body[..]), (200, &b""[..]));
+    assert_eq!(put(&gateway, Caller::Management, "&path=out/c", &[7; 100]).await.status, 200);
+    put(&gateway, Caller::Management, "&path=out/c", &[7; 101]).await.expect_error(413);
+    put(&gateway, Caller::Management, "&path=out/c/d", b"x").await.expect_error(409);
+    let kept = get(&gateway, &format!("{CONTAINER}/files?after=cfile_b3V0L2I")).await.json();
+    assert_eq!(kept["data"][0]["bytes"], 100, "the former file stays");
+}
+
+#[tokio::test]
+async fn put_rejects_hostile_paths_and_other_callers() {
+    let gateway = with_files(&[]).await;
+    for path in
+        ["", "%2Fetc%2Fpasswd", "..%2Fx", "a%2F..%2F..%2Fx", "a%00b", "a%0Ab", "a%5Cb", "a%2F", "%ff", ".", "a%2F%2Fb"]
+    {
+        put(&gateway, Caller::Management, &format!("&path={path}"), b"x").await.expect_error(400);
+    }
+    put(&gateway, Caller::Management, &format!("&path={}", "x".repeat(1_025)), b"x").await.expect_error(400);
+    put(&gateway, Caller::Management, "", b"x").await.expect_error(400);
+    put(&gateway, Caller::Management, "&path=a&path=b", b"x").await.expect_error(400);
+    put(&gateway, Caller::Management, "&path=a&overwrite=true", b"x").await.expect_error(400);
+    put(&gateway, Caller::Inference, "&path=a", b"x").await.expect_error(403);
+    let bearer = Caller::Management.bearer();
+    let unknown = format!("{BASE}/containers/{CONTAINER}/files?path=a&workspace_id={}", workspace(9));
+    let headers = [("Authorization", bearer.as_str()), ("Content-Encoding", "gzip")];
+    gateway.raw(&request("PUT", &unknown, &headers[..1], b"x")).await.expect_error(404);
+    gateway.raw(&request("PUT", &unknown, &headers, b"x")).await.expect_error(415);
+    assert_eq!(get(&gateway, &format!("{CONTAINER}/files")).await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn broken_upload_leaves_nothing() {
+    let gateway = with_files(&[]).await;
+    let path = format!("{BASE}/containers/{CONTAINER}/files?path=a&workspace_id={}", workspace(1));
+    let head = |framing: &str| {
+        let bearer = Caller::Management.bearer();
+        format!("PUT {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\nConnection: close\r\n{framing}\r\n\r\n")
+    };
+    for partial in [head("Content-Length: 10") + "123", head("Transfer-Encoding: chunked") + "3\r\n123\r\n"] {
+        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+        stream.write_all(partial.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert!(!String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 2"), "{}", String::from_utf8_lossy(&answer));
+        assert_eq!(get(&gateway, &format!("{CONTAINER}/files")).await.json()["data"], json!([]));
+    }
+    let whole = head("Transfer-Encoding: chunked") + "3\r\n123\r\n1\r\n4\r\n0\r\n\r\n";
+    let reply = gateway.raw(whole.as_bytes()).await;
+    assert_eq!((reply.status, &reply.json()["bytes"]), (200, &json!(4)));
+    let large = head("Transfer-Encoding: chunked") + &format!("65\r\n{}\r\n0\r\n\r\n", "x".repeat(101));
+    gateway.raw(large.as_bytes()).await.expect_error(413);
 }

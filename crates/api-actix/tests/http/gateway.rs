@@ -37,7 +37,9 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels, Model, Pricing};
 use domain::observability::{ManageDestinations, MessageSender, MockMessageSender, RetryDeadLetters};
-use domain::operation::{ListAuditEntries, LoadedConfiguration, PauseProvider, ReadStatus, ServerIdentity};
+use domain::operation::{
+    ContainerLimits, ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
+};
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::retention::DeleteWorkspace;
@@ -284,6 +286,11 @@ impl Setup {
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
             choose_files_workspace: ChooseFilesWorkspace::new(self.store.workspaces()),
             container_files: ManageContainerFiles::new(Arc::clone(&blobs)),
+            put_container_file: PutContainerFile::new(
+                self.store.workspaces(),
+                Arc::clone(&blobs),
+                ContainerLimits::with_file_bytes(self.limits.max_file_bytes),
+            ),
             read_documents: ReadDocuments::new(self.store.documents(), Arc::clone(&blobs)),
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),

@@ -420,10 +420,10 @@ async fn unavailable_store_returns_503_without_details() {
     }
     let mut guardrails = MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| away());
-    guardrails.expect_list().returning(|_| away());
+    guardrails.expect_page().returning(|_, _, _| away());
     guardrails.expect_insert().returning(|_, _, _| away());
     guardrails.expect_versions().returning(|_| away());
-    guardrails.expect_list_keys().returning(|_, _, _| away());
+    guardrails.expect_list_keys().returning(|_, _, _, _| away());
     guardrails.expect_remove_keys().returning(|_, _, _| away());
     let setup = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await };
     let gateway = setup.start();

@@ -87,6 +87,15 @@ impl Authority {
         self.scope.workspaces().is_none()
     }
 
+    /// Returns the scope of a list of one workspace, or with `None` of all workspaces of the caller; `None` if the
+    /// workspace does not exist for the caller.
+    pub fn list_scope(&self, workspace: Option<WorkspaceId>) -> Option<ManagementScope> {
+        match workspace {
+            Some(id) => self.sees(id).then(|| ManagementScope::of_one(id)),
+            None => Some(self.scope.clone()),
+        }
+    }
+
     /// Checks a right.
     ///
     /// # Errors

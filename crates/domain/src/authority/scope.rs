@@ -55,6 +55,11 @@ impl ManagementScope {
         Ok(Self { access, workspaces: Some(workspaces.into()) })
     }
 
+    /// Returns the scope that reads one workspace.
+    pub fn of_one(workspace: WorkspaceId) -> Self {
+        Self { access: ManagementAccess::Read, workspaces: Some([workspace].into()) }
+    }
+
     /// Returns the access.
     pub fn access(&self) -> ManagementAccess {
         self.access

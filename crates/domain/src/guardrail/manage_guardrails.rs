@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Guardrail, GuardrailError, GuardrailRepository, KnownNames};
-use crate::audit::{AuditDraft, RowHasher};
+use super::{Guardrail, GuardrailError, GuardrailRepository, KnownNames, PlacedGuardrail};
+use crate::audit::AuditDraft;
 use crate::authority::{Authority, Restricted, Right};
-use crate::budget::ResetInterval;
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::system::{Clock, IdGenerator};
-use crate::version::Version;
 use crate::workspace::{Workspace, WorkspaceRepository, choose_workspace};
 
 /// The use cases that manage guardrails, over their ports. Changes need [`Right::Write`]; those of a workspace's default
@@ -28,33 +26,6 @@ pub struct ManageGuardrails {
     pub clock: Arc<dyn Clock>,
     /// Generates ids.
     pub ids: Arc<dyn IdGenerator>,
-}
-
-/// A guardrail, and whether it is its workspace's default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedGuardrail {
-    /// The guardrail.
-    pub guardrail: Guardrail,
-    /// True if it applies to all requests of its workspace, besides the guardrails of the keys.
-    pub workspace_default: bool,
-}
-
-impl PlacedGuardrail {
-    /// Returns the version of the writable members.
-    pub fn version(&self) -> Version {
-        let Guardrail { id, name, budget, rules, .. } = &self.guardrail;
-        // Rules hold only strings, booleans and lists of them, so this never fails.
-        let rules = serde_json::to_string(rules).unwrap_or_default();
-        RowHasher::new("guardrail")
-            .text(id.to_string().as_str())
-            .number(i64::from(self.workspace_default))
-            .text(name.as_str())
-            .number(budget.map(|budget| budget.amount.pico()))
-            .text(budget.and_then(|budget| budget.reset).map(ResetInterval::as_str))
-            .text(rules.as_str())
-            .finish()
-            .into()
-    }
 }
 
 impl ManageGuardrails {

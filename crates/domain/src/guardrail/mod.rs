@@ -28,4 +28,3 @@ pub use model::*;
 pub use permission::Forbidden;
 pub use policy::*;
 pub use ports::*;
-pub use read_guardrails::*;

@@ -7,12 +7,13 @@ use uuid::{Builder, Uuid};
 
 use super::InvalidGuardrailName;
 use crate::api_key::ApiKeyName;
-use crate::audit::{Actor, AuditDraft};
-use crate::budget::SpendLimit;
+use crate::audit::{Actor, AuditDraft, RowHasher};
+use crate::budget::{ResetInterval, SpendLimit};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::secret::ApiKeyHash;
 use crate::usage::FilterAction;
+use crate::version::Version;
 
 /// A named set of rules, assigned to keys of one workspace or to the whole workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,6 +252,42 @@ impl KeyAssignment {
         bytes.copy_from_slice(&digest.finalize()[..16]);
         Builder::from_custom_bytes(bytes).into_uuid()
     }
+}
+
+/// A guardrail, and whether it is its workspace's default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedGuardrail {
+    /// The guardrail.
+    pub guardrail: Guardrail,
+    /// True if it applies to all requests of its workspace, besides the guardrails of the keys.
+    pub workspace_default: bool,
+}
+
+impl PlacedGuardrail {
+    /// Returns the version of the writable members.
+    pub fn version(&self) -> Version {
+        let Guardrail { id, name, budget, rules, .. } = &self.guardrail;
+        // Rules hold only strings, booleans and lists of them, so this never fails.
+        let rules = serde_json::to_string(rules).unwrap_or_default();
+        RowHasher::new("guardrail")
+            .text(id.to_string().as_str())
+            .number(i64::from(self.workspace_default))
+            .text(name.as_str())
+            .number(budget.map(|budget| budget.amount.pico()))
+            .text(budget.and_then(|budget| budget.reset).map(ResetInterval::as_str))
+            .text(rules.as_str())
+            .finish()
+            .into()
+    }
+}
+
+/// A page of guardrails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardrailPage {
+    /// The guardrails of the page, newest first.
+    pub guardrails: Vec<PlacedGuardrail>,
+    /// The number of guardrails on all pages.
+    pub total: u64,
 }
 
 /// One page of the keys that have a guardrail assigned, and their total number.

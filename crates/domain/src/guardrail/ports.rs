@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{AssignmentPage, Guardrail, GuardrailVersion, Policy};
+use super::{AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, Policy};
 use crate::api_key::{InferenceKey, KeyReference};
 use crate::audit::{Actor, AuditDraft};
+use crate::authority::ManagementScope;
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
 
@@ -71,6 +72,9 @@ pub trait GuardrailRepository: Send + Sync {
     /// Returns the guardrails of a workspace, newest first.
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError>;
 
+    /// Returns a page of the guardrails within a scope, newest first, and their number.
+    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError>;
+
     /// Returns the versions of a guardrail, newest first. The newest is the current state.
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
 
@@ -108,8 +112,15 @@ pub trait GuardrailRepository: Send + Sync {
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// Returns up to `limit` assignments after the first `offset`; `None` if the guardrail does not exist.
-    async fn list_keys(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError>;
+    /// Returns a page of the assignments of a guardrail, or with `None` of all, within a scope, newest first, and their
+    /// number.
+    async fn list_keys(
+        &self,
+        id: Option<GuardrailId>,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<AssignmentPage, StoreError>;
 
     /// Returns the number of live keys that have the guardrail assigned.
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError>;

@@ -1,40 +1,23 @@
 //! Reading guardrails, their versions and their keys.
 
-use super::manage_guardrails::is_visible;
-use super::{AssignKeysError, AssignmentPage, GuardrailError, GuardrailVersion, ManageGuardrails, PlacedGuardrail};
+use super::{AssignKeysError, AssignmentPage, GuardrailError, GuardrailPage, GuardrailVersion, ManageGuardrails};
 use crate::authority::Authority;
 use crate::ids::{GuardrailId, WorkspaceId};
 
-/// One page of a workspace's guardrails, and their total number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardrailPage {
-    /// The guardrails, newest first.
-    pub guardrails: Vec<PlacedGuardrail>,
-    /// The number of guardrails in the workspace, on all pages.
-    pub total: usize,
-}
-
 impl ManageGuardrails {
-    /// Returns up to `limit` guardrails of the workspace ([`crate::workspace::choose_workspace`]) after the first
-    /// `offset`, newest first.
+    /// Returns a page of the guardrails of one workspace, or with `None` of all that the caller sees, newest first.
     ///
     /// # Errors
-    /// Fails if the workspace does not exist or the store fails.
+    /// An unknown workspace, or a store failure.
     pub async fn list(
         &self,
         by: &Authority,
         workspace_id: Option<WorkspaceId>,
-        offset: usize,
-        limit: usize,
+        offset: u64,
+        limit: u64,
     ) -> Result<GuardrailPage, GuardrailError> {
-        let workspace = self.workspace(by, workspace_id).await?;
-        let all = self.guardrails.list(workspace.id).await?;
-        let total = all.len();
-        let placed = |guardrail: super::Guardrail| {
-            let workspace_default = workspace.default_guardrail_id == Some(guardrail.id);
-            PlacedGuardrail { guardrail, workspace_default }
-        };
-        Ok(GuardrailPage { guardrails: all.into_iter().skip(offset).take(limit).map(placed).collect(), total })
+        let within = by.list_scope(workspace_id).ok_or(GuardrailError::UnknownWorkspace)?;
+        Ok(self.guardrails.page(&within, offset, limit).await?)
     }
 
     /// Returns that version.
@@ -76,9 +59,23 @@ impl ManageGuardrails {
         limit: u64,
     ) -> Result<AssignmentPage, AssignKeysError> {
         let id: GuardrailId = id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        if !is_visible(&*self.guardrails, by, id).await? {
-            return Err(AssignKeysError::UnknownGuardrail);
-        }
-        self.guardrails.list_keys(id, offset, limit).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        let found = self.guardrails.find(id).await?.filter(|guardrail| by.sees(guardrail.workspace_id));
+        found.ok_or(AssignKeysError::UnknownGuardrail)?;
+        Ok(self.guardrails.list_keys(Some(id), by.scope(), offset, limit).await?)
+    }
+
+    /// Returns a page of the assignments of one workspace, or with `None` of all that the caller sees, newest first.
+    ///
+    /// # Errors
+    /// An unknown workspace, or a store failure.
+    pub async fn list_all_assigned_keys(
+        &self,
+        by: &Authority,
+        workspace_id: Option<WorkspaceId>,
+        offset: u64,
+        limit: u64,
+    ) -> Result<AssignmentPage, GuardrailError> {
+        let within = by.list_scope(workspace_id).ok_or(GuardrailError::UnknownWorkspace)?;
+        Ok(self.guardrails.list_keys(None, &within, offset, limit).await?)
     }
 }

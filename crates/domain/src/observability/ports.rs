@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus};
 use crate::audit::AuditDraft;
+use crate::authority::ManagementScope;
 use crate::budget::BudgetAlert;
 use crate::decision::TraceContent;
 use crate::error::StoreError;
@@ -51,6 +52,14 @@ pub trait DestinationRepository: Send + Sync {
 
     /// Finds a destination.
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError>;
+
+    /// Returns a page of the destinations within a scope, oldest first, and their number.
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Destination>, u64), StoreError>;
 
     /// Lists the destinations of one workspace, or with `None` of all workspaces; oldest first.
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError>;

@@ -9,12 +9,13 @@ use crate::authority::{Authority, Restricted, Right};
 use crate::cursor::{CursorScope, InvalidCursor};
 use crate::error::{ErrorKind, StoreError};
 
-/// Entries per read of the log.
-const READ_ENTRIES: u64 = 1_000;
+/// Entries per read of the log: an entry may have the rules of a guardrail twice.
+const READ_ENTRIES: u64 = 250;
 /// The most reads of a request for one page: 100,000 entries.
-const MAX_READS: usize = 100;
+const MAX_READS: usize = 400;
 
 /// Lists the entries of the audit log, newest first.
+#[derive(Clone)]
 pub struct ListAuditEntries {
     log: Arc<dyn AuditLog>,
 }
@@ -150,7 +151,7 @@ impl ListAuditEntries {
         Ok(AuditPage { entries, next_cursor })
     }
 
-    /// Reads up to 1,000 entries from a position on, advances it, and returns the selected ones.
+    /// Reads up to 250 entries from a position on, advances it, and returns the selected ones.
     ///
     /// # Errors
     /// The store failed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptRecord, UsageSource};
+use super::{AttemptOutcome, AttemptRecord, UsageSource};
 use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
@@ -98,6 +98,18 @@ pub struct UsageRecord {
 }
 
 impl UsageRecord {
+    /// Returns the outcome of the last failed attempt, with the provider's status; `None` for a completed request.
+    pub fn failure_reason(&self) -> Option<String> {
+        if self.outcome == UsageOutcome::Completed {
+            return None;
+        }
+        let failed = self.attempts.iter().rev().find(|attempt| attempt.outcome != AttemptOutcome::Completed)?;
+        Some(match failed.upstream_status {
+            Some(status) => format!("{} ({status})", failed.outcome),
+            None => failed.outcome.to_string(),
+        })
+    }
+
     /// Estimates the bytes that the record takes in a store: its text, and an allowance for numbers, names and indexes.
     pub fn stored_bytes(&self) -> u64 {
         const RECORD: usize = 512;

@@ -114,8 +114,11 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(store.workspaces(), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let other =
-            create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("other")).await.unwrap().id;
+        let other = create
+            .execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("other"), false)
+            .await
+            .unwrap()
+            .id;
         let unknown = WorkspaceId::from_uuid(uuid::Uuid::from_u128(77));
         let choose = ChooseFilesWorkspace::new(store.workspaces());
         let inference = Principal::Inference(InferenceKey::for_tests(SequentialIds::key(1), other));

@@ -47,8 +47,10 @@ mod tests {
         let (clock, ids) = (Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
         let create = CreateWorkspace::new(Arc::clone(&workspaces), clock, ids);
         let default = create.default(&Authority::system()).await.unwrap().id;
-        let a = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("a")).await.unwrap().id;
-        let b = create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("b")).await.unwrap().id;
+        let a =
+            create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("a"), false).await.unwrap().id;
+        let b =
+            create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("b"), false).await.unwrap().id;
         let choose = async |by: Authority, named| match choose_workspace(&*workspaces, &by, named).await {
             Ok(workspace) => Ok(workspace.id),
             Err(error) => Err(error.to_string()),

@@ -29,35 +29,15 @@ impl CreateWorkspace {
     }
 
     /// Creates a workspace with these settings, which has no budget and no credit limit and is not the default. Other
-    /// workspaces may have its name.
+    /// workspaces may have its name unless `unique_name`.
     ///
     /// # Errors
-    /// A missing right; an invalid setting; a slug of another workspace; a store failure.
+    /// A missing right; an invalid setting; a slug, or with `unique_name` a name, of another workspace; a store failure.
     pub async fn execute(
         &self,
         change: &Change<'_, Workspace>,
         settings: &WorkspaceChange,
-    ) -> Result<Workspace, WorkspaceError> {
-        self.create(change, settings, false).await
-    }
-
-    /// Creates a workspace like [`Self::execute`], unless another one has its name.
-    ///
-    /// # Errors
-    /// Those of [`Self::execute`]; a name of another workspace.
-    pub async fn execute_unique(
-        &self,
-        change: &Change<'_, Workspace>,
-        settings: &WorkspaceChange,
-    ) -> Result<Workspace, WorkspaceError> {
-        self.create(change, settings, true).await
-    }
-
-    async fn create(
-        &self,
-        change: &Change<'_, Workspace>,
-        settings: &WorkspaceChange,
-        is_unique: bool,
+        unique_name: bool,
     ) -> Result<Workspace, WorkspaceError> {
         let by = change.by();
         by.check(Right::Unrestricted)?;
@@ -73,7 +53,7 @@ impl CreateWorkspace {
             };
             let workspace = Workspace { slug, ..draft.clone() };
             let audit = change.audited(created(by, &workspace), &workspace);
-            match self.workspaces.insert(&workspace, is_unique, &audit).await? {
+            match self.workspaces.insert(&workspace, unique_name, &audit).await? {
                 WorkspaceInsertion::Inserted => return Ok(workspace),
                 WorkspaceInsertion::NameTaken => {
                     return Err(WorkspaceError::NameTaken(workspace.name.as_str().to_owned()));

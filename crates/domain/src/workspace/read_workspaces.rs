@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Credit, Workspace, WorkspaceError, WorkspaceRepository, choose_workspace};
 use crate::authority::{Authority, Right};
 use crate::budget::{LedgerReader, LimitStatus, ResetInterval};
+use crate::ids::WorkspaceId;
 use crate::naming::{NameError, ResourceName, only_match};
 
 /// A page of workspaces.
@@ -45,6 +46,14 @@ impl ReadWorkspaces {
     /// A missing right; an unknown or ambiguous name; a store failure.
     pub async fn get(&self, by: &Authority, name: &ResourceName) -> Result<Workspace, WorkspaceError> {
         self.begin(by).await?;
+        self.find(by, name).await
+    }
+
+    /// Returns a workspace that the caller sees; amounts may lack charges of this process.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
+    pub async fn find(&self, by: &Authority, name: &ResourceName) -> Result<Workspace, WorkspaceError> {
         find_visible(&*self.workspaces, by, name).await
     }
 
@@ -82,12 +91,9 @@ impl ReadWorkspaces {
     ///
     /// # Errors
     /// Those of [`Self::get`]; several workspaces without the default one.
-    pub async fn credit(&self, by: &Authority, name: Option<&ResourceName>) -> Result<Credit, WorkspaceError> {
+    pub async fn credit(&self, by: &Authority, named: Option<WorkspaceId>) -> Result<Credit, WorkspaceError> {
         self.begin(by).await?;
-        let workspace = match name {
-            Some(name) => find_visible(&*self.workspaces, by, name).await?,
-            None => choose_workspace(&*self.workspaces, by, None).await?,
-        };
+        let workspace = choose_workspace(&*self.workspaces, by, named).await?;
         Ok(self.workspaces.credit(workspace.id).await?.ok_or(NameError::Unknown)?)
     }
 

@@ -8,6 +8,7 @@ use super::samples::{
 };
 use crate::api_key::{KeyReference, LastKeyRule};
 use crate::audit::Actor;
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::guardrail::KeyAssignment;
 use crate::ids::ApiKeyId;
@@ -46,7 +47,8 @@ fn names(ids: &[ApiKeyId]) -> Vec<KeyReference> {
 }
 
 async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<KeyAssignment>, u64) {
-    let page = stores.guardrails.list_keys(guardrail_id(number), offset, limit).await.unwrap().unwrap();
+    let all = &ManagementScope::UNRESTRICTED;
+    let page = stores.guardrails.list_keys(Some(guardrail_id(number)), all, offset, limit).await.unwrap();
     (page.assignments, page.total)
 }
 
@@ -61,7 +63,12 @@ async fn list_returns_assigned_keys(stores: &Stores) {
     assert_eq!(first.assigned_by.as_deref(), Some("system"));
     assert!(first.assigned_at > key.created_at - chrono::TimeDelta::days(400_000), "a moment");
     assert_eq!(listed(stores, 2, 0, 10).await, (Vec::new(), 0));
-    assert_eq!(stores.guardrails.list_keys(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
+    assert_eq!(listed(stores, 9, 0, 10).await, (Vec::new(), 0), "there is no such guardrail");
+    let within = async |workspace| {
+        let scope = ManagementScope::of_one(workspace_id(workspace));
+        stores.guardrails.list_keys(None, &scope, 0, 10).await.unwrap().total
+    };
+    assert_eq!((within(1).await, within(2).await), (2, 0), "of all guardrails");
     assert!(delete_key(&*stores.api_keys, ids[0], LastKeyRule::Waived, &audit()).await.unwrap());
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }

@@ -6,6 +6,7 @@ use super::outbox::put;
 use super::samples::{
     add_workspace, at, audit, changed_since, destination, destination_id, newest_change, workspace_id,
 };
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::observability::{Destination, DestinationInsert, DestinationKind};
 use crate::secret::SecretString;
@@ -60,6 +61,12 @@ async fn list_is_oldest_first(stores: &Stores) {
     assert_eq!(listed(None).await, [destination(1, 1), destination(2, 2), destination(3, 1)]);
     assert_eq!(listed(Some(workspace_id(1))).await, [destination(1, 1), destination(3, 1)]);
     assert_eq!(listed(Some(workspace_id(9))).await, []);
+    let page =
+        async |within: &ManagementScope, offset, limit| stores.destinations.page(within, offset, limit).await.unwrap();
+    assert_eq!(page(&ManagementScope::UNRESTRICTED, 1, 1).await, (vec![destination(2, 2)], 3));
+    let own = ManagementScope::of_one(workspace_id(1));
+    assert_eq!(page(&own, 0, 9).await, (vec![destination(1, 1), destination(3, 1)], 2));
+    assert_eq!(page(&own, 2, 9).await, (Vec::new(), 2));
 }
 
 async fn insert_rejects_too_many_of_a_kind(stores: &Stores) {

@@ -13,7 +13,9 @@ use super::samples::{
 };
 use crate::api_key::{ApiKey, KeyReference, LastKeyRule};
 use crate::audit::Actor;
+use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
+use crate::guardrail::{GuardrailPage, PlacedGuardrail};
 use crate::ids::GuardrailId;
 
 suite! {
@@ -78,6 +80,16 @@ async fn find_returns_inserted_guardrail(stores: &Stores) {
     let listed = stores.guardrails.list(workspace_id(1)).await.unwrap();
     assert_eq!(listed, [guardrail(3, 1), guardrail(2, 1), guardrail(1, 1)], "newest first, of that workspace");
     assert_eq!(stores.guardrails.list(workspace_id(3)).await.unwrap(), []);
+    assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
+    let placed =
+        |number, workspace| PlacedGuardrail { guardrail: guardrail(number, workspace), workspace_default: number == 2 };
+    let page =
+        async |within: &ManagementScope, offset, limit| stores.guardrails.page(within, offset, limit).await.unwrap();
+    let all = ManagementScope::UNRESTRICTED;
+    assert_eq!(page(&all, 1, 2).await, GuardrailPage { guardrails: vec![placed(3, 1), placed(2, 1)], total: 4 });
+    let own = ManagementScope::of_one(workspace_id(2));
+    assert_eq!(page(&own, 0, 9).await, GuardrailPage { guardrails: vec![placed(4, 2)], total: 1 });
+    assert_eq!(page(&own, 1, 9).await, GuardrailPage { guardrails: vec![], total: 1 });
 }
 
 async fn assign_keys_accepts_live_keys_of_the_workspace_only(stores: &Stores) {
@@ -157,7 +169,14 @@ async fn rotated_key_keeps_its_guardrail(stores: &Stores) {
     insert_fixtures(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
     let before = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
-    let listed = async || stores.guardrails.list_keys(guardrail_id(10), 0, 10).await.unwrap().unwrap().assignments;
+    let listed = async || {
+        stores
+            .guardrails
+            .list_keys(Some(guardrail_id(10)), &ManagementScope::UNRESTRICTED, 0, 10)
+            .await
+            .unwrap()
+            .assignments
+    };
     let held = listed().await.remove(0);
     let after = ApiKey { hash: hash(101), label: "new".to_owned(), ..before.clone() };
     assert!(stores.api_keys.rotate(&before, &after, &audit()).await.unwrap());

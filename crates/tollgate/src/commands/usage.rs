@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use api_actix::{usage_csv_head, usage_csv_line};
 use chrono::{DateTime, Utc};
 use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use domain::money::Usd;
@@ -18,7 +19,7 @@ use crate::config::similar;
 use crate::output::{indent, note, table};
 use crate::view::{
     List, RejectionSumView, RejectionSumsView, RejectionTotalsView, UsageSumView, UsageSumsView, UsageTotalsView,
-    UsageView, UsdNumber, usage_csv_head, usage_csv_line,
+    UsageView, UsdNumber,
 };
 use crate::wiring::{Stores, directory};
 

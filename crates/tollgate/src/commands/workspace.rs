@@ -55,11 +55,8 @@ async fn create(
     let owner_id = owner_id.map_or(Edit::Keep, Edit::Set);
     let settings = WorkspaceChange { owner_id, ..WorkspaceChange::named(name.unwrap_or(UNNAMED)) };
     // Only chosen names are unique.
-    let workspace = if name.is_none() || allow_duplicate {
-        create.execute(&Change::plain(&by), &settings).await?
-    } else {
-        create.execute_unique(&Change::plain(&by), &settings).await?
-    };
+    let is_unique = name.is_some() && !allow_duplicate;
+    let workspace = create.execute(&Change::plain(&by), &settings, is_unique).await?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))
 }

@@ -1,25 +1,14 @@
 //! Text for people: escaped control characters, and indented JSON.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use domain::json::Tokens;
-
-/// Returns true for characters that change the order or the visibility of text: U+061C, U+200E, U+200F, U+2028 to
-/// U+202E, U+2066 to U+2069 and U+FEFF.
-fn changes_order(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Escapes every control character (C0, DEL, C1) and every character that changes the order of text as `\u001b`; for a
-/// value within a line.
-pub fn escape(text: &str) -> Cow<'_, str> {
-    replaced(text, |c, _| c.is_control() || changes_order(c))
-}
+pub use domain::text::escape;
+use domain::text::{changes_order, escape_where};
 
 /// Escapes like [`escape`] but keeps tabs and line ends; for a whole text.
 pub(super) fn escape_text(text: &str) -> Cow<'_, str> {
-    replaced(text, |c, next| match c {
+    escape_where(text, |c, next| match c {
         '\n' | '\t' => false,
         '\r' => next != Some('\n'),
         other => other.is_control() || changes_order(other),
@@ -28,27 +17,7 @@ pub(super) fn escape_text(text: &str) -> Cow<'_, str> {
 
 /// Escapes like [`escape`] but keeps characters below U+0020, which JSON has between values only; for a JSON document.
 pub(super) fn escape_json(text: &str) -> Cow<'_, str> {
-    replaced(text, |c, _| c >= ' ' && c.is_control() || changes_order(c))
-}
-
-/// Replaces characters. All of them are in the Basic Multilingual Plane, so the notation is valid in JSON.
-fn replaced(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
-    let mut escaped = String::new();
-    let mut copied = 0;
-    let mut characters = text.char_indices().peekable();
-    while let Some((at, c)) = characters.next() {
-        if concerns(c, characters.peek().map(|(_, next)| *next)) {
-            escaped.push_str(&text[copied..at]);
-            // Writing to a string cannot fail.
-            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
-            copied = at + c.len_utf8();
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    escaped.push_str(&text[copied..]);
-    Cow::Owned(escaped)
+    escape_where(text, |c, _| c >= ' ' && c.is_control() || changes_order(c))
 }
 
 /// The maximum length of an array of plain values on one line.

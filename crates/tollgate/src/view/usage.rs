@@ -1,14 +1,13 @@
-//! Usage records, their sums and CSV lines, and counts of rejected requests.
+//! Usage records, their sums, and counts of rejected requests.
 
 use std::net::IpAddr;
 
 use domain::json::Json;
 use domain::pricing::TokenPrices;
-use domain::usage::{AttemptOutcome, AttemptRecord, Finding, RejectionSum, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptRecord, Finding, RejectionSum, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::format::{CsvValue, csv_line};
 use super::{UsdNumber, time};
 
 /// A complete usage record.
@@ -179,7 +178,7 @@ impl From<&UsageRecord> for UsageView {
             model: record.model.to_string(),
             provider: record.provider.clone(),
             outcome: record.outcome.as_str(),
-            reason: failure_reason(record),
+            reason: record.failure_reason(),
             input_tokens: record.input_tokens,
             output_tokens: record.output_tokens,
             usage_source: record.usage_source.as_str(),
@@ -198,18 +197,6 @@ impl From<&UsageRecord> for UsageView {
             latency_ms: milliseconds(record.latency),
         }
     }
-}
-
-/// Returns the outcome of the last failed attempt, with the provider's status; `None` for a completed request.
-pub fn failure_reason(record: &UsageRecord) -> Option<String> {
-    if record.outcome == UsageOutcome::Completed {
-        return None;
-    }
-    let failed = record.attempts.iter().rev().find(|attempt| attempt.outcome != AttemptOutcome::Completed)?;
-    Some(match failed.upstream_status {
-        Some(status) => format!("{} ({status})", failed.outcome),
-        None => failed.outcome.to_string(),
-    })
 }
 
 fn raw(json: &Json) -> Option<Box<RawValue>> {
@@ -261,66 +248,6 @@ impl UsageTotalsView {
         let Self { requests, input_tokens, output_tokens, cost } = self;
         [requests.to_string(), input_tokens.to_string(), output_tokens.to_string(), cost.0.to_string()]
     }
-}
-
-const COLUMNS: [&str; 22] = [
-    "id",
-    "created_at",
-    "charged_at",
-    "workspace_id",
-    "api_key",
-    "request_id",
-    "requested_model",
-    "model",
-    "provider",
-    "outcome",
-    "input_tokens",
-    "output_tokens",
-    "usage_source",
-    "cost_usd",
-    "prompt_price_usd",
-    "completion_price_usd",
-    "attempts",
-    "latency_ms",
-    "session_id",
-    "user",
-    "reason",
-    "client_address",
-];
-
-/// Returns the line of column names.
-pub fn usage_csv_head() -> String {
-    csv_line(&COLUMNS.map(|name| CsvValue::Plain(name.to_owned())))
-}
-
-/// Returns a record. Money and prices are exact decimals.
-pub fn usage_csv_line(record: &UsageRecord) -> String {
-    let plain = |value: &dyn ToString| CsvValue::Plain(value.to_string());
-    let cells: [CsvValue; COLUMNS.len()] = [
-        plain(&record.id),
-        CsvValue::Plain(time(record.created_at)),
-        CsvValue::Plain(time(record.charged_at)),
-        plain(&record.workspace_id),
-        plain(&record.api_key),
-        CsvValue::of(Some(record.request_id.as_str())),
-        CsvValue::of(Some(&record.requested_model)),
-        CsvValue::of(Some(record.model.as_str())),
-        CsvValue::of(Some(&record.provider)),
-        plain(&record.outcome.as_str()),
-        plain(&record.input_tokens),
-        plain(&record.output_tokens),
-        plain(&record.usage_source.as_str()),
-        plain(&record.cost),
-        plain(&record.prices.prompt),
-        plain(&record.prices.completion),
-        plain(&record.attempts.len()),
-        plain(&record.latency.as_millis()),
-        CsvValue::of(record.session_id.as_deref()),
-        CsvValue::of(record.user.as_deref()),
-        CsvValue::of(failure_reason(record).as_deref()),
-        CsvValue::Plain(record.client_address.map(|address| address.to_string()).unwrap_or_default()),
-    ];
-    csv_line(&cells)
 }
 
 /// Sums of rejected requests per status and reason.
@@ -377,7 +304,7 @@ mod tests {
     use std::time::Duration;
 
     use chrono::DateTime;
-    use domain::usage::{UsageShare, UsageSource};
+    use domain::usage::{AttemptOutcome, UsageOutcome, UsageShare, UsageSource};
     use serde_json::{Value, json};
 
     use super::*;

@@ -24,7 +24,7 @@ use domain::file::{
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, GetModel};
 use domain::observability::RetryDeadLetters;
-use domain::operation::{ListAuditEntries, ReadStatus, ServerIdentity};
+use domain::operation::{ContainerLimits, ListAuditEntries, PutContainerFile, ReadStatus, ServerIdentity};
 use domain::rate::DefaultRates;
 use domain::retention::{ApplyRetention, ApplyRetentionPorts};
 use domain::system::{HealthProbe, Randomness, TimeSource, Workers};
@@ -293,6 +293,11 @@ impl JournaledProcess<'_> {
             promote: Arc::new(promote(config, stores, running)),
             choose_files_workspace: ChooseFilesWorkspace::new(Arc::clone(&stores.workspaces)),
             container_files: ManageContainerFiles::new(Arc::clone(&stores.blobs) as _),
+            put_container_file: PutContainerFile::new(
+                Arc::clone(&stores.workspaces),
+                Arc::clone(&stores.blobs) as _,
+                ContainerLimits::with_file_bytes(config.limits.max_file_bytes),
+            ),
             read_documents: ReadDocuments::new(Arc::clone(&stores.documents), Arc::clone(&stores.blobs) as _),
             delete_document: stores.delete_document(),
             routed: reloader.services(),

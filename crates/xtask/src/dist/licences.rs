@@ -1,12 +1,14 @@
 //! The licences of the libraries in the program.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+use cargo_metadata::{Metadata, MetadataCommand, Package};
+
+use crate::{step, workspace};
 
 /// The files of a package that state its licence begin with one of these, in any case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "copyright", "notice"];
@@ -18,13 +20,13 @@ const NAMES: [&str; 5] = ["license", "licence", "copying", "copyright", "notice"
 /// Cargo's metadata cannot be read, or a library names no licence.
 pub fn text(host: &str) -> Result<String> {
     let metadata = MetadataCommand::new()
-        .current_dir(crate::workspace::root())
+        .current_dir(workspace::root())
         .other_options(["--locked".to_owned(), "--filter-platform".to_owned(), host.to_owned()])
         .exec()
         .context("the metadata of the workspace")?;
     let mut list = String::new();
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in libraries(&metadata)? {
+    for package in libraries(&metadata, host)? {
         let name = format!("{} {}", package.name, package.version);
         let Some(licence) = &package.license else { bail!("{name} names no licence") };
         writeln!(list, "{name}: {licence}")?;
@@ -40,27 +42,20 @@ pub fn text(host: &str) -> Result<String> {
     Ok(list)
 }
 
-/// Returns the packages from registries that the program links, sorted by name and version.
-fn libraries(metadata: &Metadata) -> Result<Vec<&Package>> {
-    let resolve = metadata.resolve.as_ref().context("no resolved dependencies")?;
-    let nodes: HashMap<&PackageId, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
-    let packages: HashMap<&PackageId, &Package> = metadata.packages.iter().map(|each| (&each.id, each)).collect();
-    let program = metadata.packages.iter().find(|package| package.name.as_str() == "tollgate");
-    let mut open = vec![&program.context("no package of the program")?.id];
-    let mut seen: HashSet<&PackageId> = open.iter().copied().collect();
-    while let Some(id) = open.pop() {
-        for dependency in &nodes.get(id).context("a package without dependencies")?.deps {
-            let is_linked = dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
-            if is_linked && seen.insert(&dependency.pkg) {
-                open.push(&dependency.pkg);
-            }
-        }
+/// Returns the packages from registries that the program links, sorted by name and version. Cargo's metadata has the
+/// features of all crates together, tests included; the tree has those of the program.
+fn libraries<'a>(metadata: &'a Metadata, host: &str) -> Result<Vec<&'a Package>> {
+    let tree = ["tree", "--locked", "--package", "tollgate", "--edges", "normal", "--target", host];
+    let output = step::cargo(&tree).args(["--prefix", "none", "--format", "{p}"]).output()?;
+    if !output.status.success() {
+        bail!("cargo tree failed: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let mut found: Vec<&Package> = seen
-        .into_iter()
-        .filter_map(|id| packages.get(id).copied())
-        .filter(|package| package.source.is_some())
-        .collect();
+    let tree = String::from_utf8(output.stdout)?;
+    // Macros run in the compiler.
+    let lines = tree.lines().filter(|line| !line.contains(" (proc-macro)"));
+    let linked: HashSet<&str> = lines.map(|line| line.trim_end_matches(" (*)")).collect();
+    let is_linked = |package: &&Package| linked.contains(format!("{} v{}", package.name, package.version).as_str());
+    let mut found: Vec<&Package> = metadata.packages.iter().filter(is_linked).collect();
     found.sort_by_key(|package| (package.name.clone(), package.version.clone()));
     Ok(found)
 }

@@ -20,7 +20,20 @@ pub struct Order {
 pub const DOMAIN: Order = Order {
     folder: "crates/domain/src",
     lines: &[
-        &["cursor", "edit", "error", "ids", "json", "money", "naming", "repetition", "secret", "system", "version"],
+        &[
+            "cursor",
+            "edit",
+            "error",
+            "ids",
+            "json",
+            "money",
+            "naming",
+            "repetition",
+            "secret",
+            "system",
+            "text",
+            "version",
+        ],
         &["audit", "change_feed"],
         &["authority"],
         &["change"],

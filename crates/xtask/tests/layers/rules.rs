@@ -141,7 +141,16 @@ const LAYERS: &[Layer] = &[
         name: "xtask",
         ours: &[],
         technologies: &[],
-        others: Some(&["anyhow", "clap", "icu_properties", "unicode-properties"]),
+        others: Some(&[
+            "anyhow",
+            "cargo_metadata",
+            "clap",
+            "flate2",
+            "icu_properties",
+            "sha2",
+            "tar",
+            "unicode-properties",
+        ]),
     },
 ];
 

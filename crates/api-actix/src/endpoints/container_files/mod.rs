@@ -2,6 +2,7 @@
 
 pub(crate) mod content;
 pub(crate) mod delete;
+pub(crate) mod put;
 pub(crate) mod read;
 
 use std::borrow::Cow;

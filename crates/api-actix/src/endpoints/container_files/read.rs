@@ -83,7 +83,7 @@ async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
 /// A file of a container.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ContainerFile)]
-struct ContainerFileView {
+pub(super) struct ContainerFileView {
     id: String,
     #[schema(pattern = "^container\\.file$")]
     object: &'static str,
@@ -113,7 +113,7 @@ struct ContainerFileListView {
 }
 
 impl ContainerFileView {
-    fn new(container: &ContainerId, file: &ContainerFile) -> Self {
+    pub(super) fn new(container: &ContainerId, file: &ContainerFile) -> Self {
         Self {
             id: file.path.file_id(),
             object: "container.file",

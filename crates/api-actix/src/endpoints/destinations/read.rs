@@ -1,13 +1,12 @@
 //! Reads destinations.
 
 use domain::observability::find_key_hashes;
-use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::DestinationView;
 use super::{record, stored_response};
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
+use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/observability/destinations`: lists destinations.
 pub(crate) const LIST: Route = Route::management(
@@ -19,20 +18,20 @@ pub(crate) const LIST: Route = Route::management(
 );
 
 fn describe_list() -> Operation {
-    let body = BodySchema::page::<DestinationView>("DestinationListResponse", "A list of trace destinations.");
-    let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    Operation::management("listDestinations", "List trace destinations", "Oldest first.")
-        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces of the key.", id))
-        .answer(body, "The destinations", &[400])
+    let body = BodySchema::page::<DestinationView>("DestinationListResponse", "A page of trace destinations.");
+    let operation = Operation::management("listDestinations", "List trace destinations", "Oldest first.")
+        .parameter(describe_filter(ALL_WORKSPACES));
+    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The destinations", &[400, 404, 409])
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
-    let workspace_id = parameters::workspace(call.request.query_string())?;
-    let found = call.gateway.services.destinations.list(by, workspace_id).await?;
-    let hashes = find_key_hashes(&*call.gateway.services.destinations.keys, &found).await?;
-    let data: Vec<DestinationView> = found.iter().map(|one| DestinationView::new(one, &hashes)).collect();
-    let total_count = data.len() as u64;
-    Ok(Page::respond(data, total_count))
+    let query = call.request.query_string();
+    parameters::check_names(query, &LIST_PARAMETERS)?;
+    let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let (workspace_id, destinations) = (workspaces::filter(call, by).await?, &call.gateway.services.destinations);
+    let (found, total) = destinations.list(by, workspace_id, offset, limit).await?;
+    let hashes = find_key_hashes(&*destinations.keys, &found).await?;
+    Ok(Page::respond(found.iter().map(|one| DestinationView::new(one, &hashes)).collect(), total))
 }
 
 /// `GET …/observability/destinations/{id}`: reads a destination.
@@ -54,4 +53,14 @@ fn describe_get() -> Operation {
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.destinations.get(by, &call.id()?).await?;
     Ok(stored_response(call, &found).await.respond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_knows_the_described_parameters() {
+        parameters::assert_known(describe_list(), |query| parameters::check_names(query, &LIST_PARAMETERS));
+    }
 }

@@ -1,9 +1,10 @@
 //! Lists the keys of a guardrail, and removes keys from it.
 
-use domain::guardrail::KeyAssignment;
+use domain::guardrail::{AssignmentPage, KeyAssignment};
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 use crate::http::response::time;
 
@@ -48,9 +49,17 @@ impl<'a> AssignmentView<'a> {
     }
 }
 
+fn list_response() -> BodySchema {
+    BodySchema::page::<AssignmentView<'_>>("KeyAssignmentListResponse", "A page of keys with a guardrail.")
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the outcome of a handler")]
+fn respond(page: &AssignmentPage) -> Outcome {
+    Ok(Page::respond(page.assignments.iter().map(AssignmentView::new).collect(), page.total))
+}
+
 fn describe_list() -> Operation {
-    let description = "A page of the keys assigned to a guardrail.";
-    let body = BodySchema::page::<AssignmentView<'_>>("KeyAssignmentListResponse", description);
+    let body = list_response();
     let operation = Operation::management(
         "listGuardrailKeyAssignments",
         "List the keys of a guardrail",
@@ -64,8 +73,32 @@ fn describe_list() -> Operation {
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let PageRange { offset, limit } = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
     let page = call.routed().guardrails.list_assigned_keys(by, &call.id()?, offset, limit).await?;
-    let data = page.assignments.iter().map(AssignmentView::new).collect();
-    Ok(Page::respond(data, page.total))
+    respond(&page)
+}
+
+/// `GET …/guardrails/assignments/keys`: lists the keys of all guardrails.
+pub(crate) const LIST_ALL: Route = Route::management(
+    Method::Get,
+    "/guardrails/assignments/keys",
+    |call, by, _| Box::pin(handle_list_all(call, by)),
+    tags::GUARDRAILS,
+    describe_list_all,
+);
+
+fn describe_list_all() -> Operation {
+    let body = list_response();
+    let operation =
+        Operation::management("listKeyAssignments", "List keys with a guardrail", "Newest assignment first.")
+            .parameter(describe_filter(ALL_WORKSPACES));
+    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The assignments", &[400, 404, 409])
+}
+
+async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &LIST_PARAMETERS)?;
+    let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let workspace_id = workspaces::filter(call, by).await?;
+    respond(&call.routed().guardrails.list_all_assigned_keys(by, workspace_id, offset, limit).await?)
 }
 
 /// `POST …/guardrails/{id}/assignments/keys/remove`: removes keys from a guardrail.

@@ -1,15 +1,12 @@
 //! Reads guardrails and their versions.
 
-use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-
 use super::record::{GuardrailVersionView, GuardrailView};
 use super::{record, version_number};
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
-/// `GET …/guardrails`: lists the guardrails of a workspace.
+/// `GET …/guardrails`: lists guardrails.
 pub(crate) const LIST: Route = Route::management(
     Method::Get,
     "/guardrails",
@@ -20,23 +17,18 @@ pub(crate) const LIST: Route = Route::management(
 
 fn describe_list() -> Operation {
     let body = BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails.");
-    let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    let operation = Operation::management("listGuardrails", "List the guardrails of a workspace", "Newest first.")
-        .parameter(operation::query(
-            "workspace_id",
-            "The workspace id. Default: the default workspace, or the only one of the key.",
-            id,
-        ));
-    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The guardrails", &[400, 404])
+    let operation = Operation::management("listGuardrails", "List guardrails", "Newest first.")
+        .parameter(describe_filter(ALL_WORKSPACES));
+    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The guardrails", &[400, 404, 409])
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    let range = PageRange::parse(query, DEFAULT_LIMIT)?;
-    let workspace_id = parameters::workspace(query)?;
-    let page = call.routed().guardrails.list(by, workspace_id, range.skip(), range.take()).await?;
+    parameters::check_names(query, &LIST_PARAMETERS)?;
+    let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let page = call.routed().guardrails.list(by, workspaces::filter(call, by).await?, offset, limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
-    Ok(Page::respond(data, page.total as u64))
+    Ok(Page::respond(data, page.total))
 }
 
 /// `GET …/guardrails/{id}`: reads a guardrail.

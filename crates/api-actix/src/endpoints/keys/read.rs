@@ -8,6 +8,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::record::{KeyView, LimitedKeyView};
 use super::{default_for, default_workspace, name, path_name};
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces::{self, ALL_WORKSPACES, describe_filter};
 use crate::http::change::RecordResponse;
 use crate::http::operation;
 use crate::http::page::{MAX_LIMIT, PageRange};
@@ -36,16 +37,15 @@ fn describe_list() -> Operation {
         operation::query(name, description, schema)
     };
     let kinds = text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")));
-    let workspace = "Only keys of this workspace. Default: all workspaces of the caller.";
     let operation = Operation::management("listKeys", "List keys", "Newest first.")
-        .parameter(operation::query("workspace_id", workspace, text()))
+        .parameter(describe_filter(ALL_WORKSPACES))
         .parameter(operation::query("name", "Only keys of this name.", text()))
         .parameter(operation::query("external_user", "Only keys with this label.", text()))
         .parameter(operation::query("guardrail_id", "Only keys with this guardrail.", text()))
         .parameter(operation::query("kind", "Management keys need an unrestricted key.", kinds))
         .parameter(flag("include_disabled", "False leaves out disabled keys.", true))
         .parameter(flag("include_expired", "True adds expired keys.", false));
-    PageRange::describe(operation, MAX_LIMIT).answer(body, "The keys", &[400, 404])
+    PageRange::describe(operation, MAX_LIMIT).answer(body, "The keys", &[400, 404, 409])
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -69,7 +69,7 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
         only_enabled: !parameters::switch(query, "include_disabled")?.unwrap_or(true),
         ..KeyFilter::default()
     };
-    let workspace_id = parameters::workspace(query)?;
+    let workspace_id = workspaces::filter(call, by).await?;
     let include_expired = parameters::switch(query, "include_expired")?.unwrap_or(false);
     let filter = KeyListFilter { keys, workspace_id, include_expired };
     let page = call.gateway.services.read_keys.list(by, filter, range.offset, range.limit).await?;

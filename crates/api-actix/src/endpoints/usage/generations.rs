@@ -1,13 +1,17 @@
 //! `GET /generations`: the records of Decisions requests, newest first.
 
-use domain::usage::{UsageFilter, UsageOutcome};
+use std::sync::Arc;
+
+use domain::decision::ListGenerations;
+use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{add_selection, text};
+use super::{add_selection, text, usage_csv_head, usage_csv_line};
 use crate::endpoints::get_generation::GenerationView;
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::export::ExportFormat;
 use crate::http::response::CursorPage;
+use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route = Route::any_key(
     Method::Get,
@@ -17,8 +21,20 @@ pub(crate) const ROUTE: Route = Route::any_key(
     describe,
 );
 
-const PARAMETERS: [&str; 11] =
-    ["workspace_id", "key", "model", "provider", "user", "outcome", "session_id", "since", "until", "cursor", "limit"];
+const PARAMETERS: [&str; 12] = [
+    "workspace_id",
+    "key",
+    "model",
+    "provider",
+    "user",
+    "outcome",
+    "session_id",
+    "since",
+    "until",
+    "cursor",
+    "limit",
+    "format",
+];
 
 fn describe() -> Operation {
     let body =
@@ -41,20 +57,47 @@ fn describe() -> Operation {
         .parameter(text("cursor", "The `next_cursor` of the page before."))
         .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
         .answer(body, "The records", &[400, 404])
+        .exported()
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
     parameters::check_names(query, &PARAMETERS)?;
+    let format = ExportFormat::read(query, &["cursor", "limit"])?;
     let limit = parameters::page_limit(query)?;
     let cursor = parameters::value(query, "cursor")?;
     let list = &call.routed().list_generations;
     let filter = filter(query)?;
     let key = parameters::value(query, "key")?;
     let filter = list.narrow(caller, filter, key.as_deref(), parameters::workspace(query)?).await?;
+    if let Some(format) = format {
+        return export(call, Arc::clone(list), format, filter).await;
+    }
     let page = list.page(caller, filter, cursor.as_deref(), limit).await?;
     let data = page.generations.iter().map(GenerationView::new).collect();
     Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
+}
+
+/// The records of one read of an export: a record may have a trace of 64 KiB.
+const EXPORT_READ: u64 = 250;
+
+/// Exports all records of a filter.
+async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportFormat, filter: UsageFilter) -> Outcome {
+    let place = call.begin_export()?;
+    list.begin_export(&filter).await?;
+    let head = if format == ExportFormat::Csv { usage_csv_head() } else { String::new() };
+    let next = async move |filter: &mut UsageFilter| {
+        let records = list.read_next(filter, EXPORT_READ).await?;
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let line = |record: UsageRecord| match format {
+            ExportFormat::Csv => usage_csv_line(&record),
+            ExportFormat::JsonLines => export::json_line(&GenerationView::new(&list.resolve(record))),
+        };
+        Ok(Some(records.into_iter().map(line).collect()))
+    };
+    export::respond(call, (format, "generations", place), head, filter, next)
 }
 
 /// Returns the filter of the query, without key and workspace.

@@ -7,13 +7,16 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::{add_selection, text};
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export::ExportFormat;
 use crate::http::response::{no_cache, usd};
+use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/usage", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
 
-const PARAMETERS: [&str; 8] = ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user"];
+const PARAMETERS: [&str; 9] =
+    ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user", "format"];
 /// The most groups.
 const MAX_GROUPS: usize = 2;
 
@@ -35,15 +38,25 @@ fn describe() -> Operation {
         .parameter(text("provider", "The slug of the provider."))
         .parameter(text("user", "The end user."))
         .answer(body, "The sums", &[400, 404])
+        .exported()
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
     parameters::check_names(query, &PARAMETERS)?;
+    let format = ExportFormat::read(query, &[])?;
     let request = request(query)?;
     let groups = request.groups.clone();
+    let place = format.map(|_| call.begin_export()).transpose()?;
     let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
-    Ok(no_cache(UsageView::new(&sums, &groups)))
+    let (Some(format), Some(place)) = (format, place) else { return Ok(no_cache(UsageView::new(&sums, &groups))) };
+    let head = if format == ExportFormat::Csv { csv_line(&columns(&groups)) } else { String::new() };
+    let next = async move |rows: &mut std::vec::IntoIter<UsageSum>| {
+        let lines: String =
+            rows.by_ref().take(EXPORT_ROWS).map(|row| UsageRow::new(&row, &groups).line(&groups, format)).collect();
+        Ok(Some(lines).filter(|lines| !lines.is_empty()))
+    };
+    export::respond(call, (format, "usage", place), head, sums.rows.into_iter(), next)
 }
 
 fn request(query: &str) -> Result<SumUsageRequest, ApiError> {
@@ -75,6 +88,16 @@ fn groups(text: &str) -> Result<Vec<UsageGroup>, ApiError> {
         return Err(ApiError::invalid(format!("group_by has {} groups; it may have up to {MAX_GROUPS}", groups.len())));
     }
     Ok(groups)
+}
+
+/// The rows of a piece of an export.
+const EXPORT_ROWS: usize = 1_000;
+
+/// Returns the names of the columns of CSV: the members of the rows.
+fn columns(groups: &[UsageGroup]) -> Vec<CsvValue> {
+    let named = groups.iter().any(|group| matches!(group, UsageGroup::Key | UsageGroup::Workspace));
+    let names = groups.iter().map(|group| group.as_str()).chain(named.then_some("name"));
+    names.chain(["requests", "input_tokens", "output_tokens", "cost"]).map(CsvValue::plain).collect()
 }
 
 /// Sums of usage and their total.
@@ -146,6 +169,26 @@ impl UsageView {
 }
 
 impl UsageRow {
+    fn line(&self, groups: &[UsageGroup], format: ExportFormat) -> String {
+        if format == ExportFormat::JsonLines {
+            return export::json_line(self);
+        }
+        let cell = |group: &UsageGroup| match group {
+            UsageGroup::Day => CsvValue::plain(self.day.as_deref().unwrap_or_default()),
+            UsageGroup::Workspace => CsvValue::plain(self.workspace.as_deref().unwrap_or_default()),
+            UsageGroup::Key => CsvValue::plain(self.key.as_deref().unwrap_or_default()),
+            UsageGroup::Model => CsvValue::of(self.model.as_deref()),
+            UsageGroup::Provider => CsvValue::of(self.provider.as_deref()),
+            UsageGroup::User => CsvValue::of(self.user.as_ref().and_then(Option::as_deref)),
+        };
+        let mut cells: Vec<CsvValue> = groups.iter().map(cell).collect();
+        cells.extend(self.name.as_ref().map(|name| CsvValue::of(name.as_deref())));
+        let TotalsView { requests, input_tokens, output_tokens, cost } = &self.totals;
+        cells.extend([requests, input_tokens, output_tokens].map(|count| CsvValue::plain(&count.to_string())));
+        cells.push(CsvValue::plain(cost.get()));
+        csv_line(&cells)
+    }
+
     fn new(row: &UsageSum, groups: &[UsageGroup]) -> Self {
         let has = |group| groups.contains(&group);
         let name = match (has(UsageGroup::Key), has(UsageGroup::Workspace)) {

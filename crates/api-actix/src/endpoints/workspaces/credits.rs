@@ -1,14 +1,12 @@
 //! Reads, adds and clears the prepaid credit of a workspace.
 
-use domain::naming::ResourceName;
 use domain::workspace::Credit;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{AddCreditRequest, CreditView};
-use super::{fields, name, path_name};
+use super::{describe_filter, fields, filter, name, path_name};
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
-use crate::http::operation::{idempotency_key, if_match, query};
+use crate::http::operation::{idempotency_key, if_match};
 
 fn response() -> BodySchema {
     BodySchema::data::<CreditView>("WorkspaceCreditResponse", "The prepaid credit of a workspace.")
@@ -28,18 +26,14 @@ pub(crate) const GET: Route = Route::management(
 );
 
 fn describe_get() -> Operation {
-    let name = "The workspace's id, its slug, or its unique name. Default: the default workspace, or the only one of \
-                the key.";
     Operation::management("getCredits", "Get the credit of a workspace", "Amounts are in USD.")
-        .parameter(query("workspace_id", name, ObjectBuilder::new().schema_type(Type::String)))
+        .parameter(describe_filter("the default workspace, or the only one of the key"))
         .answer(response(), "The credit", &[400, 404, 409])
 }
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
-    let query = call.request.query_string();
-    parameters::check_names(query, &["workspace_id"])?;
-    let named = parameters::value(query, "workspace_id")?.map(ResourceName::new);
-    let credit = call.gateway.services.workspaces.read.credit(by, named.as_ref()).await?;
+    parameters::check_names(call.request.query_string(), &["workspace_id"])?;
+    let credit = call.gateway.services.workspaces.read.credit(by, filter(call, by).await?).await?;
     Ok(respond(&credit).respond())
 }
 

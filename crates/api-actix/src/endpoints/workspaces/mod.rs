@@ -8,19 +8,46 @@ mod fields;
 pub(crate) mod read;
 mod record;
 
-use domain::naming::ResourceName;
+use domain::authority::Authority;
+use domain::ids::WorkspaceId;
+use domain::naming::{NameError, ResourceName};
 use domain::workspace::WorkspaceError;
 use utoipa::openapi::path::Parameter;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::members::located;
-use crate::http::operation::path;
+use crate::http::operation::{path, query};
+use crate::http::parameters;
 
 /// Returns the name in the path. A segment that is not valid UTF-8 names no workspace.
 fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {
     Ok(ResourceName::new(call.id()?))
 }
+
+/// Returns the workspace that the query of a list or of one record names.
+pub(crate) async fn filter(call: &Call<'_>, by: &Authority) -> Result<Option<WorkspaceId>, ApiError> {
+    let Some(name) = parameters::value(call.request.query_string(), "workspace_id")? else { return Ok(None) };
+    match call.gateway.services.workspaces.read.find(by, &ResourceName::new(name)).await {
+        Err(WorkspaceError::Name(NameError::Unknown)) => {
+            Err(located(ApiError::not_found(), "workspace_id", &"workspace not found"))
+        }
+        found => Ok(Some(found?.id)),
+    }
+}
+
+/// Describes the workspace in the query.
+pub(crate) fn describe_filter(default: &str) -> Parameter {
+    let description = format!("The workspace's id, its slug, or its unique name. Default: {default}.");
+    query("workspace_id", &description, ObjectBuilder::new().schema_type(Type::String))
+}
+
+/// The parameters of a list of resources of workspaces.
+pub(crate) const LIST_PARAMETERS: [&str; 3] = ["workspace_id", "offset", "limit"];
+
+/// The default of [`describe_filter`] in lists.
+pub(crate) const ALL_WORKSPACES: &str = "all workspaces of the caller";
 
 /// Describes the name in the path.
 fn path_name() -> Parameter {

@@ -20,22 +20,22 @@ impl ManageDestinations {
         found.ok_or(DestinationError::NotFound)
     }
 
-    /// Returns the destinations of one workspace, or with `None` of all that the caller sees; oldest first.
+    /// Returns a page of the destinations of one workspace, or with `None` of all that the caller sees, oldest first, and
+    /// their number on all pages.
     ///
     /// # Errors
-    /// A store failure.
+    /// An unknown workspace; a store failure.
     pub async fn list(
         &self,
         by: &Authority,
         workspace_id: Option<WorkspaceId>,
-    ) -> Result<Vec<Destination>, DestinationError> {
-        let mut found = self.destinations.list(workspace_id).await?;
-        found.retain(|destination| by.sees(destination.workspace_id));
-        Ok(found)
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<Destination>, u64), DestinationError> {
+        let within = by.list_scope(workspace_id).ok_or(DestinationError::UnknownWorkspace)?;
+        Ok(self.destinations.page(&within, offset, limit).await?)
     }
-}
 
-impl ManageDestinations {
     /// Returns the current hash of each key that the fields name; malformed and unknown names have none.
     ///
     /// # Errors

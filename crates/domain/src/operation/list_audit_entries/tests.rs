@@ -122,7 +122,7 @@ async fn cursor_of_another_filter_or_caller_is_rejected() {
 async fn page_stops_after_100_000_entries_with_a_cursor() {
     let mut log = MockAuditLog::new();
     let template = append(&*MemoryStore::new().audit_log(), "system", "a", "s").await;
-    log.expect_read_before().times(100).returning(move |before, limit| {
+    log.expect_read_before().times(400).returning(move |before, limit| {
         let newest = before.min(150_001);
         Ok((1..newest)
             .rev()

@@ -48,7 +48,7 @@ impl Fixture {
     async fn workspace(&self) -> WorkspaceId {
         let create = CreateWorkspace::new(self.store.workspaces(), self.clock.clone(), self.ids.clone());
         create.default(&Authority::system()).await.unwrap();
-        create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("w")).await.unwrap().id
+        create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("w"), false).await.unwrap().id
     }
 
     /// Adds two keys, a guardrail and a destination.

@@ -336,7 +336,7 @@ async fn created_workspace_has_its_settings_and_a_free_slug() {
     let create =
         CreateWorkspace::new(store.clone(), Arc::new(FixedClock::default()), Arc::new(SequentialIds::default()));
     let by = Authority::system();
-    let execute = async |settings: WorkspaceChange| create.execute(&Change::plain(&by), &settings).await;
+    let execute = async |settings: WorkspaceChange| create.execute(&Change::plain(&by), &settings, false).await;
     let slug = async |settings| execute(settings).await.unwrap().slug.as_str().to_owned();
     for expected in ["team-a", "team-a-2", "team-a-3"] {
         assert_eq!(slug(WorkspaceChange::named("Team A")).await, expected);
@@ -350,7 +350,7 @@ async fn created_workspace_has_its_settings_and_a_free_slug() {
     );
     let nameless = execute(WorkspaceChange::default()).await.unwrap_err();
     assert_eq!((nameless.kind(), nameless.to_string().as_str()), (ErrorKind::InvalidRequest, "name is required"));
-    let same_name = create.execute_unique(&Change::plain(&by), &given("y")).await.unwrap_err();
+    let same_name = create.execute(&Change::plain(&by), &given("y"), true).await.unwrap_err();
     assert!(matches!(same_name, WorkspaceError::NameTaken(_)), "{same_name}");
     let settings = WorkspaceChange {
         description: Edit::Set("d".to_owned()),

@@ -26,8 +26,8 @@ async fn fixture() -> (MemoryStore, ReadWorkspaces, [WorkspaceId; 3]) {
     let create = CreateWorkspace::new(store.workspaces(), clock.clone(), ids);
     let by = Authority::system();
     let default = create.default(&by).await.unwrap().id;
-    let a = create.execute(&Change::plain(&by), &WorkspaceChange::named("a")).await.unwrap().id;
-    let b = create.execute(&Change::plain(&by), &WorkspaceChange::named("b")).await.unwrap().id;
+    let a = create.execute(&Change::plain(&by), &WorkspaceChange::named("a"), false).await.unwrap().id;
+    let b = create.execute(&Change::plain(&by), &WorkspaceChange::named("b"), false).await.unwrap().id;
     let budgets = BudgetsChange::one(Some(ResetInterval::Daily), crate::edit::Edit::Set(usd("2")));
     let manage = ManageWorkspaces::new(store.workspaces(), clock);
     manage.set_budgets(&Change::plain(&by), &(&a).into(), budgets).await.unwrap();
@@ -52,7 +52,7 @@ async fn reads_are_narrowed_to_the_workspaces_of_the_caller() {
         for kind in [
             read.get(&foreign, &name).await.unwrap_err().kind(),
             read.budgets(&foreign, &name).await.unwrap_err().kind(),
-            read.credit(&foreign, Some(&name)).await.unwrap_err().kind(),
+            read.credit(&foreign, Some(a)).await.unwrap_err().kind(),
         ] {
             assert_eq!(kind, ErrorKind::NotFound);
         }
@@ -71,7 +71,7 @@ async fn budgets_and_credit_have_their_amounts() {
     assert_eq!(read.budget(&by, &(&a).into(), Some(ResetInterval::Daily)).await.unwrap().1, budgets[0]);
     let unset = read.budget(&by, &(&a).into(), None).await.unwrap_err();
     assert!(matches!(unset, WorkspaceError::UnknownBudget));
-    let credit = read.credit(&by, Some(&(&a).into())).await.unwrap();
+    let credit = read.credit(&by, Some(a)).await.unwrap();
     assert_eq!((credit.granted, credit.remaining()), (Some(usd("7")), Some(usd("7"))));
     // Without a name: the default workspace, or the only one.
     assert_eq!(read.credit(&by, None).await.unwrap(), Credit::default());

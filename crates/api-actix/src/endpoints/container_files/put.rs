@@ -1,0 +1,64 @@
+//! Writes container files.
+
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use domain::operation::{ContainerPlace, PutContainerFileError};
+use domain::workspace::ChooseWorkspaceError;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::read::ContainerFileView;
+use super::{container, container_parameter, invalid, workspace_parameter};
+use crate::endpoints::prelude::*;
+use crate::http::operation;
+use crate::http::response::no_cache;
+use crate::http::upload::upload;
+
+/// `PUT …/files?path=…`: writes a file into a container.
+pub(crate) const ROUTE: Route = Route::management(
+    Method::Put,
+    "/containers/{container_id}/files",
+    |call, by, payload| Box::pin(handle(call, by, payload)),
+    tags::FILES,
+    describe,
+)
+.with_body();
+
+fn describe() -> Operation {
+    let path = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(1_024));
+    let description = "The body is the content of the file, of any type, and is not held in memory. An existing file is \
+                       replaced as a whole; a broken upload leaves nothing. A container may have 10,000 files and 10 GiB.";
+    Operation::management("putContainerFile", "Write a container file", description)
+        .parameter(container_parameter())
+        .parameter(operation::query("path", "The relative path of the file in the container. Required.", path))
+        .parameter(workspace_parameter())
+        .bytes("The content of the file")
+        .answer(BodySchema::of::<ContainerFileView>(), "The written file", &[400, 404, 409, 415])
+}
+
+async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let query = call.request.query_string();
+    parameters::check_names(query, &["workspace_id", "path"])?;
+    let workspace = parameters::workspace(query)?;
+    let container = container(call)?;
+    let path = parameters::value(query, "path")?.ok_or_else(|| ApiError::invalid("path is required"))?;
+    let path = path.parse().map_err(|error| invalid(format!("path: {error}")))?;
+    let headers = call.request.headers();
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(ApiError::unsupported_encoding("identity"));
+    }
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let place = ContainerPlace { workspace, container: &container, path: &path };
+    let put = &call.gateway.services.put_container_file;
+    let written = upload(call, payload, async |source| put.execute(by, place, announced, source).await).await?;
+    Ok(no_cache(ContainerFileView::new(&container, &written)))
+}
+
+impl From<PutContainerFileError> for ApiError {
+    fn from(error: PutContainerFileError) -> Self {
+        match error {
+            PutContainerFileError::Restricted(restricted) => restricted.into(),
+            PutContainerFileError::Store(store)
+            | PutContainerFileError::Workspace(ChooseWorkspaceError::Store(store)) => Self::store(store),
+            error => Self::from_kind(error.kind()).message(error.to_string()),
+        }
+    }
+}
