@@ -39,13 +39,13 @@ async fn outcomes(instance: &Instance, way: &[&str], name: &str) -> Result<(Vec<
     for command in [
         &["key", "show", name][..],
         &["key", "update", &id, "--rpm", "7", "--no-limit"],
-        &["guardrail", "assign", name, name],
+        &["guardrail", "assign", &guarded, name],
         &["key", "list", "--guardrail", &guarded],
-        &["guardrail", "unassign", name, &id],
+        &["guardrail", "unassign", &guarded, &id],
         &["guardrail", "versions", &guarded],
         &["key", "rotate", name],
         &["destination", "list"],
-        &["guardrail", "delete", name],
+        &["guardrail", "delete", &guarded],
         &["key", "delete", name],
     ] {
         shapes.push(shape(&run(command).await.with_context(|| format!("{command:?} {way:?}"))?));

@@ -313,7 +313,8 @@ async fn error_of(response: Response<ReceivedBody>, path: &str) -> anyhow::Error
 fn subject(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let named = segments.windows(2).rev().find(|pair| pair[0].ends_with('s')).map(|pair| (pair[0], pair[1]));
+    let is_collection = |name: &str| name.ends_with('s') && name != "assignments";
+    let named = segments.windows(2).rev().find(|pair| is_collection(pair[0])).map(|pair| (pair[0], pair[1]));
     let (collection, name) = named.unwrap_or_else(|| (segments.last().copied().unwrap_or("resource"), ""));
     let kind = collection.strip_suffix('s').unwrap_or(collection);
     let name = percent_decode_str(name).decode_utf8_lossy();
@@ -387,6 +388,7 @@ mod tests {
         for (path, expected) in [
             ("/keys/a%20b", "key"),
             ("/keys/a/rotate", "key"),
+            ("/guardrails/g/assignments/keys", "guardrail \"g\""),
             ("/guardrails/x/versions/3/restore", "version 3"),
             ("/containers/c/files/f", "file \"f\""),
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
