@@ -108,7 +108,7 @@ async fn rename(api: &Api<'_>, workspace: &str, name: &str, allow_duplicate: boo
 
 /// Deletes a workspace with the named contents. Other contents are an error before anything is deleted.
 async fn delete(api: &Api<'_>, workspace: &str, with: &[WorkspaceContent]) -> anyhow::Result<ExitCode> {
-    let kinds: Vec<String> = with.iter().filter_map(|kind| word(*kind).as_string()).collect();
+    let kinds: Vec<String> = with.iter().filter_map(|kind| word(kind).as_string()).collect();
     let with = (!kinds.is_empty()).then(|| kinds.join(","));
     let delete = with_query(&path_of(workspace), &[("with", with.as_deref())]);
     api.show(&api.call(Method::DELETE, &delete, None).await?)
