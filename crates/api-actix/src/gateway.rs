@@ -18,7 +18,7 @@ use crate::http::body::BodyBounds;
 use crate::http::client::WireNames;
 use crate::http::detach::DetachOnDisconnect;
 use crate::http::error::ApiError;
-use crate::http::export::Exports;
+use crate::http::export_places::Exports;
 use crate::rendered_catalogue::RenderedCatalogue;
 use crate::rendered_openapi::RenderedOpenApi;
 use crate::services::Services;

@@ -1,20 +1,16 @@
 //! Exports: a whole list as a stream of lines, one at a time for a key.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
 use bytes::Bytes;
 use domain::error::StoreError;
-use domain::ids::ApiKeyId;
 use futures_util::stream;
 use http_server::UntilWritten;
 use serde::Serialize;
 
-use super::admission::share_exceeded;
 use super::call::Call;
 use super::error::ApiError;
+use super::export_places::ExportPlace;
 use super::response::CACHE_POLICY;
 use super::{download, parameters};
 
@@ -52,32 +48,6 @@ impl ExportFormat {
             }
         }
         Ok(Some(format))
-    }
-}
-
-/// The keys with a running export.
-#[derive(Default)]
-pub(crate) struct Exports(Mutex<HashSet<ApiKeyId>>);
-
-/// The place of a running export, until it is dropped.
-pub(crate) struct ExportPlace {
-    exports: Arc<Exports>,
-    key: ApiKeyId,
-}
-
-impl Exports {
-    fn begin(self: &Arc<Self>, key: ApiKeyId) -> Result<ExportPlace, ApiError> {
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
-            return Ok(ExportPlace { exports: Arc::clone(self), key });
-        }
-        let message = "Rate limit exceeded: an export of this key is running; wait for it to end";
-        Err(share_exceeded("key", "exports", 1).message(message))
-    }
-}
-
-impl Drop for ExportPlace {
-    fn drop(&mut self) {
-        self.exports.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 
@@ -164,17 +134,6 @@ mod tests {
         }
         assert!(read("format=csv&limit=1").unwrap_err().starts_with("limit: an export is the whole list"));
         assert!(read("format=csv&format=csv").unwrap_err().contains("more than once"));
-    }
-
-    #[test]
-    fn key_has_one_export_at_a_time() {
-        let exports = Arc::new(Exports::default());
-        let key = |number: u128| ApiKeyId::from_uuid(uuid::Uuid::from_u128(number));
-        let first = exports.begin(key(1)).unwrap();
-        assert_eq!(exports.begin(key(1)).err().map(|error| error.status().as_u16()), Some(429));
-        assert!(exports.begin(key(2)).is_ok());
-        drop(first);
-        assert!(exports.begin(key(1)).is_ok());
     }
 
     #[actix_web::test]

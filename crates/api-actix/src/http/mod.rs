@@ -15,6 +15,7 @@ pub(crate) mod encoding;
 pub(crate) mod envelope;
 pub(crate) mod error;
 pub(crate) mod export;
+pub(crate) mod export_places;
 pub(crate) mod members;
 pub(crate) mod operation;
 pub(crate) mod page;
