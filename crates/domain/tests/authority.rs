@@ -26,9 +26,7 @@ use domain::operation::{AuditFilter, ListAuditEntries};
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
-use domain::workspace::{
-    BudgetsChange, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent,
-};
+use domain::workspace::{CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent};
 use futures_util::future::LocalBoxFuture;
 
 struct AcceptAll;
@@ -438,16 +436,6 @@ fn instance_cases() -> Vec<Case> {
                 &Change::plain(by),
                 &(&p.workspace).into(),
                 &WorkspaceContent::ALL
-            )),
-        ),
-        Case(
-            "set budgets",
-            UNRESTRICTED,
-            None,
-            case!(|f, by, p| f.workspaces().set_budgets(
-                &Change::plain(by),
-                &(&p.workspace).into(),
-                BudgetsChange { daily: Edit::Set(Usd::from_pico(9)), ..BudgetsChange::default() }
             )),
         ),
         Case(

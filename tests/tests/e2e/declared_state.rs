@@ -7,6 +7,14 @@ use tollgate_tests::{Behaviour, Call, Upstream};
 
 use crate::gateway::TestGateway;
 
+/// Returns true if the value has all declared members, and equals other values.
+fn has(found: &Value, declared: &Value) -> bool {
+    match declared {
+        Value::Object(members) => members.iter().all(|(name, value)| has(&found[name.as_str()], value)),
+        _ => found == declared,
+    }
+}
+
 /// Applies records over HTTP: reads what exists, creates what is missing, and changes what differs.
 struct Applier<'a> {
     gateway: &'a TestGateway,
@@ -41,11 +49,8 @@ impl Applier<'_> {
     /// Sends the declared members unless the record has all of them.
     async fn change(&mut self, method: Method, path: &str, declared: &Value, found: &Value) -> Result<()> {
         let members = declared.as_object().context("no object")?;
-        let differ: Vec<&str> = members
-            .iter()
-            .filter(|(name, value)| found[name.as_str()] != **value)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let differs = |(name, value): &(&String, &Value)| !has(&found[name.as_str()], value);
+        let differ: Vec<&str> = members.iter().filter(differs).map(|(name, _)| name.as_str()).collect();
         if !differ.is_empty() {
             self.changes.push(format!("{path}: {differ:?}"));
             self.send(method, path, Some(declared)).await?;
@@ -56,7 +61,7 @@ impl Applier<'_> {
     async fn apply_workspace(&mut self, name: &str, hook: &str) -> Result<()> {
         let declared = json!({"name": name, "slug": name, "description": "declared", "requests_per_minute": 90});
         let workspace = self.apply("/workspaces", &declared).await?;
-        for (interval, usd) in [("lifetime", 100.5), ("monthly", 10.000_000_000_001), ("daily", 1.0)] {
+        for (interval, usd) in [("lifetime", 100.5), ("monthly", 10.000_000_000_001), ("daily", 1.5)] {
             let path = format!("/workspaces/{workspace}/budgets/{interval}");
             let set = self.send(Method::GET, &format!("/workspaces/{workspace}/budgets"), None).await?;
             let wanted = json!({"limit_usd": usd});

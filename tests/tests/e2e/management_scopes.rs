@@ -23,7 +23,8 @@ const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
 /// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`,
-/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none.
+/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none, `{provider}` and `{period}`
+/// for the sandbox and a day.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
     // A foreign workspace lists nothing.
@@ -75,17 +76,17 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
     ("GET", "/audit", "", UNRESTRICTED),
     ("GET", "/status", "", UNRESTRICTED),
-    ("POST", "/providers/sandbox/test", "", UNRESTRICTED),
-    ("PATCH", "/providers/sandbox", r#"{"paused":false}"#, UNRESTRICTED),
+    ("POST", "/providers/{provider}/test", "", UNRESTRICTED),
+    ("PATCH", "/providers/{provider}", r#"{"paused":false}"#, UNRESTRICTED),
     ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),
     ("GET", "/workspaces", "", LIST),
     ("POST", "/workspaces", r#"{"name":"n"}"#, [403, 403, 403, 403, 403, 201]),
     ("GET", "/workspaces/{workspace}", "", READ),
     ("PATCH", "/workspaces/{workspace}", r#"{"description":"d"}"#, UNRESTRICTED),
-    ("PUT", "/workspaces/{workspace}/budgets/daily", r#"{"limit_usd":1000}"#, UNRESTRICTED),
+    ("PUT", "/workspaces/{workspace}/budgets/{period}", r#"{"limit_usd":1000}"#, UNRESTRICTED),
     ("GET", "/workspaces/{workspace}/budgets", "", READ),
-    ("GET", "/workspaces/{workspace}/budgets/daily", "", READ),
-    ("DELETE", "/workspaces/{workspace}/budgets/daily", "", UNRESTRICTED),
+    ("GET", "/workspaces/{workspace}/budgets/{period}", "", READ),
+    ("DELETE", "/workspaces/{workspace}/budgets/{period}", "", UNRESTRICTED),
     ("POST", "/workspaces/{workspace}/credits", r#"{"add_usd":1000}"#, UNRESTRICTED),
     ("GET", "/credits?workspace_id={workspace}", "", READ),
     ("DELETE", "/workspaces/{workspace}/credits", "", UNRESTRICTED),
@@ -163,6 +164,8 @@ impl Scopes {
             ("{version}", "1".to_owned()),
             ("{document}", "tgfile_x".to_owned()),
             ("{container}", "sess_x".to_owned()),
+            ("{provider}", "sandbox".to_owned()),
+            ("{period}", "daily".to_owned()),
         ];
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }

@@ -164,6 +164,11 @@ pub(crate) fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// Returns a time that a caller wrote: with a fraction of a second only if it has one.
+pub(crate) fn written_time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
 /// Returns an amount as a number with all its digits.
 pub(crate) fn usd(amount: Usd) -> Box<RawValue> {
     raw(amount.to_string())

@@ -149,7 +149,11 @@ impl BudgetsChange {
         }
     }
 
-    pub(super) fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, WorkspaceError> {
+    /// Returns the budgets after the change.
+    ///
+    /// # Errors
+    /// A budget that is not above zero, or not above that of a shorter period.
+    pub fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, WorkspaceError> {
         let after = WorkspaceBudgets {
             daily: self.daily.of(before.daily),
             weekly: self.weekly.of(before.weekly),

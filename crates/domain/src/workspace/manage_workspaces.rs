@@ -53,19 +53,8 @@ impl ManageWorkspaces {
         self.change(change, "workspace.update", name, after).await
     }
 
-    /// Changes budgets, and returns the workspace. Concurrent changes are not lost, and cannot break the order of the
-    /// budgets together.
-    pub async fn set_budgets(
-        &self,
-        change: &Change<'_, Workspace>,
-        name: &ResourceName,
-        edit: BudgetsChange,
-    ) -> Result<Workspace, WorkspaceError> {
-        let after = |before: &Workspace| Ok(Workspace { budgets: edit.of(&before.budgets)?, ..before.clone() });
-        self.change(change, "workspace.set_budgets", name, after).await
-    }
-
-    /// Sets or removes the budget of a period (`None` is all time) like [`Self::set_budgets`].
+    /// Sets or removes the budget of a period (`None` is all time), and returns the workspace. Concurrent changes are not
+    /// lost, and cannot break the order of the budgets together.
     ///
     /// # Errors
     /// A removed budget that is not set; an invalid amount; a version that the caller does not accept; an unknown

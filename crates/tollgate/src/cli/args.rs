@@ -65,8 +65,7 @@ pub enum Command {
     /// Create guardrails and assign keys to them
     Guardrail(Resource<GuardrailCommand>),
     /// Create and manage workspaces
-    #[command(subcommand)]
-    Workspace(WorkspaceCommand),
+    Workspace(Resource<WorkspaceCommand>),
     /// Upload files into a container's sandbox prefix and list them
     Container(Resource<ContainerCommand>),
     /// List, download and delete durable documents

@@ -184,7 +184,7 @@ pub enum WorkspaceCommand {
     },
     /// List workspaces
     List,
-    /// Show a workspace and the status of its credit and budgets
+    /// Show a workspace and the balance of its credit
     Show {
         /// Which
         #[command(flatten)]
@@ -192,7 +192,7 @@ pub enum WorkspaceCommand {
     },
     /// Rename a workspace
     Rename {
-        /// The workspace: id or name
+        /// The workspace: id, slug or name
         id: String,
         /// New display name, which no other workspace may have
         #[arg(long)]
@@ -203,7 +203,7 @@ pub enum WorkspaceCommand {
     },
     /// Delete an empty workspace; its usage records stay
     Delete {
-        /// The workspace: id or name
+        /// The workspace: id, slug or name
         id: String,
         /// Contents to delete with it, comma-separated
         #[arg(long = "with", value_name = "LIST", value_delimiter = ',')]
@@ -224,18 +224,18 @@ pub enum WorkspaceCommand {
         #[command(flatten)]
         workspace: NamedWorkspace,
     },
-    /// Set budgets per period in USD
+    /// Set budgets per period in USD, and show all
     Budget(BudgetArgs),
     /// Set the rate limits of all keys of a workspace together
     Rates(WorkspaceRatesArgs),
     /// Suspend a workspace; calls of its keys are rejected
     Suspend {
-        /// The workspace: id or name
+        /// The workspace: id, slug or name
         id: String,
     },
     /// Resume a suspended workspace
     Resume {
-        /// The workspace: id or name
+        /// The workspace: id, slug or name
         id: String,
     },
 }
@@ -253,21 +253,10 @@ pub enum WorkspaceContent {
     Destinations,
 }
 
-impl From<WorkspaceContent> for domain::workspace::WorkspaceContent {
-    fn from(content: WorkspaceContent) -> Self {
-        match content {
-            WorkspaceContent::Keys => Self::Keys,
-            WorkspaceContent::Documents => Self::Documents,
-            WorkspaceContent::Guardrails => Self::Guardrails,
-            WorkspaceContent::Destinations => Self::Destinations,
-        }
-    }
-}
-
 /// A workspace, as an argument or an option.
 #[derive(Debug, Args)]
 pub struct NamedWorkspace {
-    /// The workspace: id or name [default: the default workspace]
+    /// The workspace: id, slug or name [default: the default workspace]
     id: Option<String>,
     /// Workspace, as an option
     #[arg(long, value_name = "WORKSPACE", conflicts_with = "id")]
@@ -288,7 +277,7 @@ pub struct BudgetArgs {
     #[command(flatten)]
     pub workspace: NamedWorkspace,
     /// Per UTC day; "none" removes the budget
-    #[arg(long, value_name = "USD", required_unless_present_any = ["weekly", "monthly", "lifetime"])]
+    #[arg(long, value_name = "USD")]
     pub daily: Option<String>,
     /// Per week from Monday (UTC)
     #[arg(long, value_name = "USD")]

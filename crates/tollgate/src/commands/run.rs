@@ -83,7 +83,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Guardrail(Resource { server, command }) => {
             api::run(context, &server, async |api| guardrail::run(api, command).await).await
         }
-        Command::Workspace(command) => workspace::run(context, command).await,
+        Command::Workspace(Resource { server, command }) => {
+            api::run(context, &server, async |api| workspace::run(api, command).await).await
+        }
         Command::Container(Resource { server, command }) => {
             api::run(context, &server, async |api| container::run(api, command).await).await
         }

@@ -4,202 +4,186 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use anyhow::{Context as _, anyhow, bail};
-use domain::change::Change;
+use anyhow::{Context as _, bail};
+use domain::budget::{ResetInterval, WorkspaceBudgets};
 use domain::edit::Edit;
+use domain::json::Json;
 use domain::money::Usd;
-use domain::retention::DeleteWorkspaceError;
-use domain::workspace::{BudgetsChange, RatesChange, WorkspaceChange, WorkspaceContent, WorkspaceError};
+use domain::workspace::{BudgetsChange, WorkspaceError};
+use http::Method;
 
-use super::Context;
-use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
-use crate::output::{escape, table};
-use crate::view::{
-    BudgetsView, CreatedWorkspace, DeletedWorkspaceView, LimitView, List, UsdNumber, WorkspaceBudgetsView,
-    WorkspaceCreditView, WorkspaceRatesView, WorkspaceSuspensionView, WorkspaceView,
-};
-use crate::wiring::broadcast;
+use super::api::{Api, null, number, object, segment, text_at, with_query, word};
+use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceContent, WorkspaceRatesArgs};
+use crate::output::{Column, pointer};
 
 /// The name of a workspace without one.
 const UNNAMED: &str = "unnamed workspace";
+const COLUMNS: &[Column] = &[
+    ("ID", "/id"),
+    ("SLUG", "/slug"),
+    ("DEFAULT", "/is_default"),
+    ("SUSPENDED", "/suspended"),
+    ("CREDIT USD", "/credit_usd"),
+    ("STORED BYTES", "/storage_used_bytes"),
+    ("NAME", "/name"),
+];
+const BUDGET_COLUMNS: &[Column] = &[
+    ("RESET", "/reset_interval"),
+    ("LIMIT USD", "/limit_usd"),
+    ("SPENT USD", "/spend_usd"),
+    ("RESERVED USD", "/reserved_usd"),
+    ("REMAINING", "/remaining_usd"),
+    ("RESETS AT", "/resets_at"),
+];
 
 /// Runs a command on workspaces.
-pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result<ExitCode> {
+pub async fn run(api: &Api<'_>, command: WorkspaceCommand) -> anyhow::Result<ExitCode> {
     match command {
         WorkspaceCommand::Create { name, allow_duplicate, owner_id } => {
-            create(context, name.as_deref(), allow_duplicate, owner_id).await
+            // Only chosen names are unique.
+            let is_unique = (name.is_some() && !allow_duplicate).then_some("true");
+            let body = object(&[
+                ("name", Some(Json::string(name.as_deref().unwrap_or(UNNAMED)))),
+                ("owner_id", owner_id.as_deref().map(Json::string)),
+            ]);
+            let create = with_query("/workspaces", &[("unique_name", is_unique)]);
+            api.show(&api.call(Method::POST, &create, Some(&body)).await?)
         }
-        WorkspaceCommand::List => list(context).await,
-        WorkspaceCommand::Show { workspace } => show(context, &workspace).await,
-        WorkspaceCommand::Rename { id, name, allow_duplicate } => rename(context, &id, &name, allow_duplicate).await,
-        WorkspaceCommand::Delete { id, with } => {
-            delete_workspace(context, &id, &with.into_iter().map(Into::into).collect::<Vec<_>>()).await
+        WorkspaceCommand::List => api.show_list(&api.list("/workspaces", &[]).await?, COLUMNS),
+        WorkspaceCommand::Show { workspace } => api.show(&api.get(&path(api, &workspace).await?).await?),
+        WorkspaceCommand::Rename { id, name, allow_duplicate } => rename(api, &id, &name, allow_duplicate).await,
+        WorkspaceCommand::Delete { id, with } => delete(api, &id, &with).await,
+        WorkspaceCommand::Credit { workspace, add_usd } => {
+            let amount: Usd =
+                add_usd.parse().with_context(|| format!("--add-usd {add_usd} is not an amount of USD"))?;
+            let body = object(&[("add_usd", Some(number(&amount)))]);
+            let credits = format!("{}/credits", path(api, &workspace).await?);
+            api.show(&api.call(Method::POST, &credits, Some(&body)).await?)
         }
-        WorkspaceCommand::Credit { workspace, add_usd } => credit(context, &workspace, &add_usd).await,
-        WorkspaceCommand::Unlimited { workspace } => unlimited(context, &workspace).await,
-        WorkspaceCommand::Budget(args) => budget(context, &args).await,
-        WorkspaceCommand::Rates(args) => rates(context, &args).await,
-        WorkspaceCommand::Suspend { id } => set_suspended(context, &id, true).await,
-        WorkspaceCommand::Resume { id } => set_suspended(context, &id, false).await,
+        WorkspaceCommand::Unlimited { workspace } => {
+            let credits = format!("{}/credits", path(api, &workspace).await?);
+            api.show(&api.call(Method::DELETE, &credits, None).await?)
+        }
+        WorkspaceCommand::Budget(args) => budget(api, &args).await,
+        WorkspaceCommand::Rates(args) => rates(api, &args).await,
+        WorkspaceCommand::Suspend { id } => set_suspended(api, &id, "true").await,
+        WorkspaceCommand::Resume { id } => set_suspended(api, &id, "false").await,
     }
 }
 
-async fn create(
-    context: &Context,
-    name: Option<&str>,
-    allow_duplicate: bool,
-    owner_id: Option<String>,
-) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let (create, by) = (stores.create_workspace(), context.authority());
-    let owner_id = owner_id.map_or(Edit::Keep, Edit::Set);
-    let settings = WorkspaceChange { owner_id, ..WorkspaceChange::named(name.unwrap_or(UNNAMED)) };
-    // Only chosen names are unique.
-    let is_unique = name.is_some() && !allow_duplicate;
-    let workspace = create.execute(&Change::plain(&by), &settings, is_unique).await?;
-    let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
-    context.output.show(&view, || format!("Created the workspace {} ({}).", view.id, view.name))
+fn path_of(workspace: &str) -> String {
+    format!("/workspaces/{}", segment(workspace))
 }
 
-async fn list(context: &Context) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let workspaces = stores.workspaces.list().await?;
-    let list = List { data: workspaces.iter().map(WorkspaceView::from).collect::<Vec<_>>() };
-    context.output.show(&list, || {
-        table(["ID", "STATE", "CREDIT USD", "STORED BYTES", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
-    })
-}
-
-fn row(workspace: &WorkspaceView) -> [String; 5] {
-    let state = match (workspace.suspended, workspace.is_default) {
-        (true, _) => "suspended",
-        (false, true) => "default",
-        (false, false) => "",
-    };
-    [
-        workspace.id.clone(),
-        state.to_owned(),
-        workspace.credit_usd.map_or("unlimited".to_owned(), |credit| credit.0.to_string()),
-        workspace.storage_used_bytes.to_string(),
-        workspace.name.clone(),
-    ]
-}
-
-async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, named.id()).await?;
-    let workspace = stores.workspaces.find(id).await?;
-    let limits = stores.workspaces.workspace_limit_statuses(id).await?;
-    let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("workspace {id} not found") };
-    let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
-    let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };
-    context.output.show(&view, || describe(&view))
-}
-
-fn describe(workspace: &WorkspaceView) -> String {
-    let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
-    let mut text = format!(
-        "{}: {}\nState: {}\nOwner: {}\nRequests per minute: {}, tokens per minute: {}\nGuardrail: {}\nStored bytes: {}\n",
-        workspace.id,
-        workspace.name,
-        if workspace.suspended { "suspended" } else { "active" },
-        escape(workspace.owner_id.as_deref().unwrap_or("none")),
-        rate(workspace.requests_per_minute),
-        rate(workspace.tokens_per_minute),
-        workspace.default_guardrail_id.as_deref().unwrap_or("none"),
-        workspace.storage_used_bytes,
-    );
-    if workspace.credit_usd.is_none() {
-        text.push_str("Credit: unlimited\n");
+/// Returns the path of the named workspace, else of the default one, else of the only one.
+async fn path(api: &Api<'_>, workspace: &NamedWorkspace) -> anyhow::Result<String> {
+    if let Some(name) = workspace.id() {
+        return Ok(path_of(name));
     }
-    if let Some(limits) = workspace.limits.as_ref().filter(|limits| !limits.is_empty()) {
-        text.push('\n');
-        text.push_str(&table(LimitView::HEAD, &limits.iter().map(LimitView::line).collect::<Vec<_>>()));
+    let all = api.list("/workspaces", &[]).await?;
+    let all = pointer(&all, "/data").and_then(|data| data.elements()).unwrap_or_default();
+    let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
+    let chosen = all.iter().find(is_default).or_else(|| all.first().filter(|_| all.len() == 1));
+    let id = chosen.and_then(|chosen| text_at(chosen, "/id"));
+    Ok(path_of(&id.context("name a workspace: the key does not manage the default one")?))
+}
+
+async fn update(api: &Api<'_>, path: &str, members: &[(&str, Option<Json>)]) -> anyhow::Result<ExitCode> {
+    api.show(&api.call(Method::PATCH, path, Some(&object(members))).await?)
+}
+
+async fn rename(api: &Api<'_>, workspace: &str, name: &str, allow_duplicate: bool) -> anyhow::Result<ExitCode> {
+    let path = path_of(workspace);
+    if !allow_duplicate {
+        let own = text_at(&api.get(&path).await?, "/data/id");
+        let all = api.list("/workspaces", &[]).await?;
+        let all = pointer(&all, "/data").and_then(|data| data.elements()).unwrap_or_default();
+        let has_name = |one: &Json| text_at(one, "/name").as_deref() == Some(name) && text_at(one, "/id") != own;
+        if all.iter().any(has_name) {
+            return Err(WorkspaceError::NameTaken(name.to_owned()).into());
+        }
     }
-    text
+    update(api, &path, &[("name", Some(Json::string(name)))]).await
 }
 
-async fn rename(context: &Context, id: &str, name: &str, allow_duplicate: bool) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
-    let id = context.workspace(&stores, Some(id)).await?;
-    let others = stores.workspaces.list().await?;
-    if !allow_duplicate && others.iter().any(|other| other.id != id && other.name.as_str() == name) {
-        return Err(WorkspaceError::NameTaken(name.to_owned()).into());
-    }
-    let by = context.authority();
-    let edit = WorkspaceChange::named(name);
-    stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &edit).await?;
-    let view = CreatedWorkspace { id: id.to_string(), name: name.to_owned() };
-    context.output.show(&view, || format!("The workspace {id} is named {}.", escape(name)))
+/// Deletes a workspace with the named contents. Other contents are an error before anything is deleted.
+async fn delete(api: &Api<'_>, workspace: &str, with: &[WorkspaceContent]) -> anyhow::Result<ExitCode> {
+    let kinds: Vec<String> = with.iter().filter_map(|kind| word(kind).as_string()).collect();
+    let with = (!kinds.is_empty()).then(|| kinds.join(","));
+    let delete = with_query(&path_of(workspace), &[("with", with.as_deref())]);
+    api.show(&api.call(Method::DELETE, &delete, None).await?)
 }
 
-async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyhow::Result<ExitCode> {
-    let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, named.id()).await?;
-    let by = context.authority();
-    let credit = stores.manage_workspaces().add_credit(&Change::plain(&by), &(&id).into(), amount).await?;
-    let balance = credit.remaining().unwrap_or_default();
-    let view = WorkspaceCreditView { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
-    context.output.show(&view, || format!("The workspace {id} has {balance} USD."))
-}
-
-async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, named.id()).await?;
-    let by = context.authority();
-    stores.manage_workspaces().clear_credit(&Change::plain(&by), &(&id).into()).await?;
-    let view = WorkspaceCreditView { id: id.to_string(), credit_usd: None };
-    context.output.show(&view, || format!("The workspace {id} has no credit limit."))
-}
-
-async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode> {
+/// Changes budgets one by one, so that each step keeps the order of budgets, and shows all of them.
+async fn budget(api: &Api<'_>, args: &BudgetArgs) -> anyhow::Result<ExitCode> {
     let change = BudgetsChange {
         daily: edit("--daily", args.daily.as_deref(), "an amount of USD")?,
         weekly: edit("--weekly", args.weekly.as_deref(), "an amount of USD")?,
         monthly: edit("--monthly", args.monthly.as_deref(), "an amount of USD")?,
         lifetime: edit("--lifetime", args.lifetime.as_deref(), "an amount of USD")?,
     };
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, args.workspace.id()).await?;
-    let by = context.authority();
-    let changed = stores.manage_workspaces().set_budgets(&Change::plain(&by), &(&id).into(), change).await?;
-    let budgets = changed.budgets;
-    let view = WorkspaceBudgetsView { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
-    context.output.show(&view, || {
-        let usd = |budget: Option<Usd>| budget.map_or("no limit".to_owned(), |amount| format!("{amount} USD"));
-        format!(
-            "Budgets of the workspace {id}: daily {}, weekly {}, monthly {}, lifetime {}.",
-            usd(budgets.daily),
-            usd(budgets.weekly),
-            usd(budgets.monthly),
-            usd(budgets.lifetime)
-        )
-    })
+    let budgets = format!("{}/budgets", path(api, &args.workspace).await?);
+    let before = read_budgets(&api.get(&budgets).await?);
+    for (period, amount) in steps(&before, &change.of(&before)?) {
+        let one = format!("{budgets}/{}", period.map_or("lifetime", ResetInterval::as_str));
+        match amount {
+            Some(amount) => {
+                let body = object(&[("limit_usd", Some(number(&amount)))]);
+                api.call(Method::PUT, &one, Some(&body)).await?;
+            }
+            None => drop(api.call(Method::DELETE, &one, None).await?),
+        }
+    }
+    api.show_list(&api.get(&budgets).await?, BUDGET_COLUMNS)
 }
 
-async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
-    let rates = RatesChange {
-        requests_per_minute: edit("--rpm", args.rpm.as_deref(), "a whole number")?,
-        tokens_per_minute: edit("--tpm", args.tpm.as_deref(), "a whole number")?,
+/// The periods of budgets, the shortest first; `None` is all time.
+const PERIODS: [Option<ResetInterval>; 4] =
+    [Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly), None];
+
+fn read_budgets(list: &Json) -> WorkspaceBudgets {
+    let all = pointer(list, "/data").and_then(|data| data.elements()).unwrap_or_default();
+    let amount = |period: Option<ResetInterval>| {
+        let name = period.map(|period| period.as_str().to_owned());
+        let found = all.iter().find(|budget| text_at(budget, "/reset_interval") == name)?;
+        pointer(found, "/limit_usd")?.text().parse().ok()
     };
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, args.workspace.id()).await?;
-    let change = WorkspaceChange { rates, ..WorkspaceChange::default() };
-    let by = context.authority();
-    let rates = stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &change).await?.rates;
-    let view = WorkspaceRatesView {
-        id: id.to_string(),
-        requests_per_minute: rates.requests_per_minute,
-        tokens_per_minute: rates.tokens_per_minute,
+    let [daily, weekly, monthly, lifetime] = PERIODS.map(amount);
+    WorkspaceBudgets { daily, weekly, monthly, lifetime }
+}
+
+/// Returns the changes in an order in which longer periods have higher budgets after each: first lower ones from the
+/// shortest period, then higher ones from the longest.
+fn steps(before: &WorkspaceBudgets, after: &WorkspaceBudgets) -> Vec<(Option<ResetInterval>, Option<Usd>)> {
+    let changed = PERIODS.into_iter().filter(|period| before.of(*period) != after.of(*period));
+    // No budget is the highest in all places.
+    let is_raised = |period: &Option<ResetInterval>| match (before.of(*period), after.of(*period)) {
+        (Some(before), Some(after)) => after > before,
+        (before, _) => before.is_none(),
     };
-    context.output.show(&view, || {
-        let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
-        let (requests, tokens) = (rate(rates.requests_per_minute), rate(rates.tokens_per_minute));
-        format!(
-            "All keys of the workspace {id} together, requests per minute: {requests}, tokens per minute: {tokens}."
-        )
-    })
+    let (raised, lowered): (Vec<_>, Vec<_>) = changed.partition(is_raised);
+    let ordered = lowered.into_iter().chain(raised.into_iter().rev());
+    ordered.map(|period| (period, after.of(period))).collect()
+}
+
+async fn rates(api: &Api<'_>, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
+    let member = |option, text: Option<&str>| {
+        let json = |rate: Edit<u32>| match rate {
+            Edit::Keep => None,
+            Edit::Clear => Some(null()),
+            Edit::Set(rate) => Some(number(&rate)),
+        };
+        edit(option, text, "a whole number").map(json)
+    };
+    let rates = [
+        ("requests_per_minute", member("--rpm", args.rpm.as_deref())?),
+        ("tokens_per_minute", member("--tpm", args.tpm.as_deref())?),
+    ];
+    update(api, &path(api, &args.workspace).await?, &rates).await
+}
+
+async fn set_suspended(api: &Api<'_>, workspace: &str, suspended: &str) -> anyhow::Result<ExitCode> {
+    update(api, &path_of(workspace), &[("suspended", Some(number(&suspended)))]).await
 }
 
 /// Parses an edit: a value, `none` to clear it, or no text to keep it.
@@ -212,40 +196,6 @@ fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str
             Err(fault) => bail!("{option} {text} is neither {wanted} nor \"none\": {fault}"),
         },
     }
-}
-
-async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, Some(id)).await?;
-    let change = WorkspaceChange { suspended: Some(suspended), ..WorkspaceChange::default() };
-    let by = context.authority();
-    stores.manage_workspaces().update(&Change::plain(&by), &(&id).into(), &change).await?;
-    let view = WorkspaceSuspensionView { id: id.to_string(), suspended };
-    let word = if suspended { "suspended" } else { "active again" };
-    context.output.show(&view, || format!("The workspace {id} is {word}."))
-}
-
-/// Deletes a workspace with the named contents. Other contents are an error before anything is deleted.
-async fn delete_workspace(context: &Context, named: &str, with: &[WorkspaceContent]) -> anyhow::Result<ExitCode> {
-    let stores = context.stores_with_folded_journals().await?;
-    let id = context.workspace(&stores, Some(named)).await?;
-    let destinations = broadcast::manage_destinations(&context.config, &stores)?;
-    let delete = stores.delete_workspace(destinations, stores.manage_guardrails(&context.config).await?);
-    let by = context.authority();
-    let deleted = delete.execute(&Change::plain(&by), &(&id).into(), with).await.map_err(|error| match error {
-        DeleteWorkspaceError::Workspace(WorkspaceError::NotEmpty(remaining)) => {
-            let kinds = remaining.counts().into_iter().filter(|(_, count)| *count > 0);
-            let kinds: Vec<&str> = kinds.map(|(kind, _)| kind.as_str()).collect();
-            anyhow!("the workspace still has {remaining}: delete them first, or with --with {}", kinds.join(","))
-        }
-        other => other.into(),
-    })?;
-    let contents = deleted.contents;
-    let view = DeletedWorkspaceView::new(&deleted.workspace, contents);
-    context.output.show(&view, || {
-        let with = if contents.is_empty() { String::new() } else { format!(" with its {contents}") };
-        format!("The workspace {id} is deleted{with}. Its usage records stay.")
-    })
 }
 
 #[cfg(test)]
@@ -263,5 +213,37 @@ mod tests {
             "--daily a lot is neither an amount of USD nor \"none\": not a decimal number from \
              -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point"
         );
+    }
+
+    #[test]
+    fn every_step_keeps_the_order_of_budgets() {
+        let all = |amounts: [u8; 4]| {
+            let [daily, weekly, monthly, lifetime] =
+                amounts.map(|amount| (amount > 0).then(|| Usd::from_pico(amount.into())));
+            WorkspaceBudgets { daily, weekly, monthly, lifetime }
+        };
+        let is_ordered = |budgets: &WorkspaceBudgets| {
+            let set: Vec<Usd> = PERIODS.into_iter().filter_map(|period| budgets.of(period)).collect();
+            set.is_sorted_by(|shorter, longer| shorter < longer)
+        };
+        let valid: Vec<WorkspaceBudgets> = (0..6_u32.pow(4))
+            .map(|code| all([0, 1, 2, 3].map(|place| u8::try_from(code / 6_u32.pow(place) % 6).unwrap())))
+            .filter(is_ordered)
+            .collect();
+        for before in &valid {
+            for after in &valid {
+                let mut now = *before;
+                for (period, amount) in steps(before, after) {
+                    match period {
+                        Some(ResetInterval::Daily) => now.daily = amount,
+                        Some(ResetInterval::Weekly) => now.weekly = amount,
+                        Some(ResetInterval::Monthly) => now.monthly = amount,
+                        None => now.lifetime = amount,
+                    }
+                    assert!(is_ordered(&now), "{before:?} {after:?}");
+                }
+                assert_eq!(now, *after);
+            }
+        }
     }
 }

@@ -5,11 +5,9 @@ mod format;
 mod records;
 mod status;
 mod usage;
-mod workspace;
 
 pub use endpoint::*;
 pub use format::*;
 pub use records::*;
 pub use status::*;
 pub use usage::*;
-pub use workspace::*;

@@ -7,8 +7,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use adapters_system::effective_user_id;
+use http::Request;
+use http_client::body::full;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The user id of root.
@@ -19,6 +22,8 @@ const OWNER_ONLY: u32 = 0o700;
 const SOCKET_MODE: u32 = 0o600;
 /// The maximum length of the path of a Unix socket on all systems, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
+/// The time within which a server answers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The extension of sockets.
 const EXTENSION: &str = "sock";
 /// The extension of a socket that may not listen yet.
@@ -104,22 +109,26 @@ impl SocketFolder {
         }
     }
 
-    /// Returns the id of a running server; `None` if there is none.
+    /// Returns the id of a running server that answers; `None` if there is none.
     ///
     /// # Errors
-    /// The folder or a socket cannot be used, for example by another user.
+    /// The folder or a socket cannot be used, for example by another user; no running server answers.
     pub async fn find_server(&self) -> anyhow::Result<Option<String>> {
         let unusable = |error: io::Error| {
             let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
             let hint = if is_denied { "; run the command as the user of the server, or use --url" } else { "" };
             anyhow::Error::from(error).context(format!("{} cannot be used{hint}", self.0.display()))
         };
+        let mut silent = None;
         for id in self.ids().map_err(unusable)? {
-            if self.connect(&id).await.map_err(unusable)?.is_some() {
-                return Ok(Some(id));
+            if let Some(stream) = self.connect(&id).await.map_err(unusable)? {
+                if answers(stream).await {
+                    return Ok(Some(id));
+                }
+                silent = Some(id);
             }
         }
-        Ok(None)
+        silent.map_or(Ok(None), |id| Err(anyhow::anyhow!("the server {id} runs and does not answer")))
     }
 
     /// Checks that the owner of the folder listens, or root. A socket of another user could read secrets.
@@ -161,6 +170,13 @@ impl SocketFolder {
         let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()));
         Ok(ShortPath { path, _folder: Some(folder) })
     }
+}
+
+/// Returns true if the server behind the stream answers in time; a paused process does not.
+async fn answers(stream: UnixStream) -> bool {
+    let Ok(request) = Request::get("/health/live").body(full(String::new())) else { return false };
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, http_client::send_over(stream, request)).await;
+    matches!(answer, Ok(Ok(_)))
 }
 
 /// A path that is valid while the folder is open.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::operation::BodySchema;
-use crate::http::response::{ResetInterval, time, usd};
+use crate::http::response::{ResetInterval, time, usd, written_time};
 
 /// A key without its secret.
 #[derive(Serialize, ToSchema)]
@@ -243,7 +243,7 @@ impl<'a> KeyView<'a> {
             created_at: time(key.created_at),
             updated_at: key.updated_at.map(time),
             last_used_at: last_used_at.map(time),
-            expires_at: key.expires_at.map(time),
+            expires_at: key.expires_at.map(written_time),
             previous_secret_expires_at: key.previous_secret.map(|secret| time(secret.expires_at)),
         }
     }

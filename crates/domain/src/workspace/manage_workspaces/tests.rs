@@ -57,26 +57,23 @@ async fn newest(store: &MemoryStore) -> (String, String) {
     (entries[0].action.clone(), entries[0].details.text().to_owned())
 }
 
-async fn set(change: BudgetsChange) -> Result<Workspace, WorkspaceError> {
-    manage(store().await.workspaces()).set_budgets(&Change::plain(&Authority::system()), &name(), change).await
-}
-
 #[tokio::test]
-async fn set_budgets_changes_one_budget_and_audits_it() {
+async fn set_budget_changes_one_budget_and_audits_it() {
     let store = store().await;
-    let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
-    let after =
-        manage(store.workspaces()).set_budgets(&Change::plain(&Authority::system()), &name(), change).await.unwrap();
-    let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
+    let by = Authority::system();
+    let monthly = Some(ResetInterval::Monthly);
+    let manage = manage(store.workspaces());
+    let after = manage.set_budget(&Change::plain(&by), &name(), monthly, Some(usd("5"))).await.unwrap();
+    let expected = WorkspaceBudgets { monthly: Some(usd("5")), ..workspace().budgets };
     assert_eq!(after.budgets, expected);
     assert_eq!(after.updated_at, Some(FixedClock::default().now()));
     assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(after));
-    let expected = r#"{"before":{"weekly_usd":null,"monthly_usd":10},"after":{"weekly_usd":5,"monthly_usd":null}}"#;
+    let expected = r#"{"before":{"monthly_usd":10},"after":{"monthly_usd":5}}"#;
     assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), expected.to_owned()));
 }
 
-#[tokio::test]
-async fn set_budgets_rejects_longer_period_without_higher_budget() {
+#[test]
+fn budgets_of_longer_periods_must_be_higher() {
     let set_to = |text: &str| Edit::Set(usd(text));
     let default = BudgetsChange::default();
     for (change, message) in [
@@ -99,11 +96,11 @@ async fn set_budgets_rejects_longer_period_without_higher_budget() {
         (BudgetsChange { daily: set_to("0"), ..default }, "the daily budget must be more than 0 USD"),
         (BudgetsChange { lifetime: set_to("-1"), ..default }, "the lifetime budget must be more than 0 USD"),
     ] {
-        let error = set(change).await.unwrap_err();
+        let error = change.of(&workspace().budgets).unwrap_err();
         assert_eq!((error.to_string().as_str(), error.kind()), (message, ErrorKind::InvalidRequest));
     }
     let all = BudgetsChange { weekly: set_to("1.000000000001"), lifetime: set_to("10.5"), ..default };
-    assert!(set(all).await.is_ok());
+    assert!(all.of(&workspace().budgets).is_ok());
 }
 
 async fn update(store: &MemoryStore, change: &WorkspaceChange) -> Result<Workspace, WorkspaceError> {
@@ -284,8 +281,7 @@ async fn changes_are_a_conflict_after_repeated_concurrent_changes() {
     workspaces.expect_update().times(16).returning(|_, _, _| Ok(WorkspaceUpdate::Differs));
     let manage = manage(Arc::new(workspaces));
     let by = Authority::system();
-    let edit = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
-    let error = manage.set_budgets(&Change::plain(&by), &name(), edit).await;
+    let error = manage.set_budget(&Change::plain(&by), &name(), Some(ResetInterval::Daily), None).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
     let error = manage.update(&Change::plain(&by), &name(), &WorkspaceChange::named("x")).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
@@ -311,7 +307,6 @@ async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
         manage().add_credit(&Change::plain(&by), &name, usd("1")).await.unwrap_err().kind(),
         manage().clear_credit(&Change::plain(&by), &name).await.unwrap_err().kind(),
         manage().update(&Change::plain(&by), &name, &WorkspaceChange::named("x")).await.unwrap_err().kind(),
-        manage().set_budgets(&Change::plain(&by), &name, BudgetsChange::default()).await.unwrap_err().kind(),
         manage().set_budget(&Change::plain(&by), &name, None, Some(usd("1"))).await.unwrap_err().kind(),
     ]
 }
@@ -325,9 +320,9 @@ async fn changes_distinguish_unknown_workspace_from_store_failure() {
             workspaces
         }
     };
-    assert_eq!(kinds(named(|| Ok(Vec::new()))).await, [ErrorKind::NotFound; 5]);
-    assert_eq!(kinds(named(|| Ok(vec![workspace(); 2]))).await, [ErrorKind::Conflict; 5]);
-    assert_eq!(kinds(named(|| Err(StoreError::unavailable("locked")))).await, [ErrorKind::Unavailable; 5]);
+    assert_eq!(kinds(named(|| Ok(Vec::new()))).await, [ErrorKind::NotFound; 4]);
+    assert_eq!(kinds(named(|| Ok(vec![workspace(); 2]))).await, [ErrorKind::Conflict; 4]);
+    assert_eq!(kinds(named(|| Err(StoreError::unavailable("locked")))).await, [ErrorKind::Unavailable; 4]);
 }
 
 #[tokio::test]

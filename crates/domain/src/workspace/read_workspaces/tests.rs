@@ -8,7 +8,7 @@ use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::testing::{FixedClock, MemoryStore, SequentialIds, add_credit};
-use crate::workspace::{BudgetsChange, CreateWorkspace, ManageWorkspaces, MockWorkspaceRepository, WorkspaceChange};
+use crate::workspace::{CreateWorkspace, ManageWorkspaces, MockWorkspaceRepository, WorkspaceChange};
 
 fn usd(text: &str) -> Usd {
     text.parse().unwrap()
@@ -28,9 +28,9 @@ async fn fixture() -> (MemoryStore, ReadWorkspaces, [WorkspaceId; 3]) {
     let default = create.default(&by).await.unwrap().id;
     let a = create.execute(&Change::plain(&by), &WorkspaceChange::named("a"), false).await.unwrap().id;
     let b = create.execute(&Change::plain(&by), &WorkspaceChange::named("b"), false).await.unwrap().id;
-    let budgets = BudgetsChange::one(Some(ResetInterval::Daily), crate::edit::Edit::Set(usd("2")));
     let manage = ManageWorkspaces::new(store.workspaces(), clock);
-    manage.set_budgets(&Change::plain(&by), &(&a).into(), budgets).await.unwrap();
+    let daily = Some(ResetInterval::Daily);
+    manage.set_budget(&Change::plain(&by), &(&a).into(), daily, Some(usd("2"))).await.unwrap();
     let audit = AuditDraft::done(&Actor::system(), "test", "workspace", Json::object([]));
     add_credit(&*store.workspaces(), a, usd("7"), &audit).await.unwrap();
     let read = ReadWorkspaces::new(store.workspaces(), store.limits());
