@@ -152,8 +152,6 @@ fn contradictory_options_are_rejected() {
         "guardrail default g --workspace w",
         "workspace delete w --with everything",
         "workspace rename w",
-        "workspace budget",
-        "workspace budget w",
         "workspace rates w",
         "workspace show w --workspace w",
         "guardrail assign g",
