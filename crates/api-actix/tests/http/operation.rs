@@ -272,8 +272,8 @@ async fn status_describes_this_server_and_its_endpoints() {
         "name": "database", "ready": false, "error": "the store is unavailable: locked", "serves_during_outage": true
     });
     assert_eq!(server["stores"], json!([store]));
-    let states: Vec<&Value> = server["providers"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
-    assert_eq!(states, ["unused", "paused"]);
+    let of_providers: Vec<&Value> = server["providers"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
+    assert_eq!(of_providers, ["unused", "paused"]);
     assert_eq!((&server["endpoints"][1]["paused"], &server["variables"]), (&json!(true), &json!(["A_KEY"])));
     gateway.get(Caller::Management, "/status?x=1", &[]).await.expect_error(400);
     gateway.get(Caller::Inference, "/status", &[]).await.expect_error(403);

@@ -234,13 +234,11 @@ impl ByteSource for BoundedSource {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let piece = self.source.next().await?;
         let bytes = piece.as_ref().map_or(0, |piece| piece.len() as u64);
-        match self.left.checked_sub(bytes) {
-            Some(left) => self.left = left,
-            None => {
-                self.is_exceeded.store(true, Ordering::Relaxed);
-                return Err(StoreError::unavailable("the file is larger than permitted"));
-            }
-        }
+        let Some(left) = self.left.checked_sub(bytes) else {
+            self.is_exceeded.store(true, Ordering::Relaxed);
+            return Err(StoreError::unavailable("the file is larger than permitted"));
+        };
+        self.left = left;
         Ok(piece)
     }
 }

@@ -95,9 +95,9 @@ const EXPORT_ROWS: usize = 1_000;
 
 /// Returns the names of the columns of CSV: the members of the rows.
 fn columns(groups: &[UsageGroup]) -> Vec<CsvValue> {
-    let named = groups.iter().any(|group| matches!(group, UsageGroup::Key | UsageGroup::Workspace));
-    let names = groups.iter().map(|group| group.as_str()).chain(named.then_some("name"));
-    names.chain(["requests", "input_tokens", "output_tokens", "cost"]).map(CsvValue::plain).collect()
+    let has_name = groups.iter().any(|group| matches!(group, UsageGroup::Key | UsageGroup::Workspace));
+    let of_groups = groups.iter().map(|group| group.as_str()).chain(has_name.then_some("name"));
+    of_groups.chain(["requests", "input_tokens", "output_tokens", "cost"]).map(CsvValue::plain).collect()
 }
 
 /// Sums of usage and their total.
