@@ -126,7 +126,7 @@ async fn key_runs_one_export_at_a_time() {
     assert_eq!(export(&gateway, Caller::Inference, "/usage?format=csv").await.status, 200, "another key");
     assert_eq!(gateway.get(Caller::Management, "/audit?limit=1", &[]).await.status, 200, "a page is no export");
     drop(paused);
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     while export(&gateway, Caller::Management, "/audit?format=csv&subject=none").await.status == 429 {
         assert!(began.elapsed() < Duration::from_secs(10), "the place of a client that left is kept");
         tokio::time::sleep(Duration::from_millis(10)).await;

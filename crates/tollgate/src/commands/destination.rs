@@ -20,11 +20,11 @@ pub async fn run(api: &Api<'_>, command: DestinationCommand) -> anyhow::Result<E
     match command {
         DestinationCommand::Create { fields, workspace } => {
             let workspace = api.optional_workspace(workspace.as_deref()).await?;
-            let body = body(fields, workspace)?;
+            let body = body(&fields, workspace.as_deref())?;
             api.show(&api.call(Method::POST, PATH, Some(&body)).await?)
         }
         DestinationCommand::Update { id, fields } => {
-            api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&body(fields, None)?)).await?)
+            api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&body(&fields, None)?)).await?)
         }
         DestinationCommand::Delete { id } => api.show(&api.call(Method::DELETE, &path(&id, ""), None).await?),
         DestinationCommand::List { workspace } => {
@@ -57,7 +57,7 @@ async fn retry_all(api: &Api<'_>) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the members of the file with those of the options.
-fn body(args: DestinationArgs, workspace: Option<String>) -> anyhow::Result<Json> {
+fn body(args: &DestinationArgs, workspace: Option<&str>) -> anyhow::Result<Json> {
     let file = args.from.as_deref().map(read_json).transpose()?;
     let of_file = |json: Option<Json>| json.and_then(|json| json.members()).unwrap_or_default();
     let secret = args.secret_file.as_deref().map(|file| read_secret("--secret-file", file)).transpose()?;
@@ -70,7 +70,7 @@ fn body(args: DestinationArgs, workspace: Option<String>) -> anyhow::Result<Json
     set(&mut members, "type", args.kind.as_deref().map(Json::string));
     set(&mut members, "enabled", flag(args.enabled));
     set(&mut members, "privacy_mode", flag(args.privacy_mode));
-    set(&mut members, "workspace_id", workspace.as_deref().map(Json::string));
+    set(&mut members, "workspace_id", workspace.map(Json::string));
     set(&mut members, "config", (!config.is_empty()).then(|| object_of(&config)));
     Ok(object_of(&members))
 }
@@ -109,6 +109,6 @@ mod tests {
             privacy_mode: None,
         };
         let expected = r#"{"name":"a","type":"webhook","enabled":false,"workspace_id":"w","config":{"headers":{"x":"y"},"url":"http://b","secret":"s3cret"}}"#;
-        assert_eq!(body(args, Some("w".to_owned())).unwrap().text(), expected);
+        assert_eq!(body(&args, Some("w")).unwrap().text(), expected);
     }
 }
