@@ -72,8 +72,6 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     assert!(models.apply(&CatalogueChange { upsert: vec![row], remove: vec![] }, 0, &common::audit()).await.unwrap());
     records.record(usage(1, 1)).await.unwrap();
 
-    let before = ApiKeyRepository::find(&keys, &key_id(1).into()).await.unwrap().unwrap();
-
     for damage in [
         "UPDATE workspaces SET name = ''",
         "UPDATE api_keys SET limit_pico = 1, limit_reset = 'yearly'",
@@ -84,6 +82,8 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     ] {
         folder.execute(damage).await;
     }
+    let second = key(2, ApiKeyScope::Management(ManagementScope::UNRESTRICTED));
+    assert!(keys.insert(&second, &common::audit()).await.unwrap().is_inserted());
     corrupt("workspace", &workspaces.find(workspace_id(1)).await);
     corrupt("key", &ApiKeyRepository::find(&keys, &key_id(1).into()).await);
     corrupt("guardrail", &guardrails.find(guardrail_id(1)).await);
@@ -94,11 +94,15 @@ async fn unreadable_rows_are_corrupt_and_not_shown() {
     folder.execute("UPDATE models SET content = '{\"id\":\"secret-value\"}'").await;
     let told = models.list().await.unwrap_err();
     assert!(!format!("{told:?}").contains("secret-value"), "{told:?}");
-    folder.execute("PRAGMA ignore_check_constraints = ON; UPDATE api_keys SET scope = 'management'").await;
+    folder
+        .execute(
+            "PRAGMA ignore_check_constraints = ON; UPDATE api_keys SET scope = 'management' WHERE scope = 'inference'",
+        )
+        .await;
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
     corrupt("version of the catalogue", &models.version().await);
-    let deleted = keys.delete(&before, LastKeyRule::Waived, &common::audit()).await;
+    let deleted = keys.delete(&second, LastKeyRule::Waived, &common::audit()).await;
     assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Corrupt(_)))), "not numbered: {deleted:?}");
     folder.execute("DELETE FROM changes").await;
     corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).changes_since(None).await);

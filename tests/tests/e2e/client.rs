@@ -88,7 +88,7 @@ async fn command_has_one_outcome_with_and_without_a_server() -> Result<()> {
     let gone = url(&server);
     server.stop().await?;
     let said = instance.refused(&["key", "list", "--url", &gone, "--key-file", "key"]).await?;
-    ensure!(said.contains("the server did not answer"), "{said}");
+    ensure!(said.contains("runs and does not answer"), "{said}");
     Ok(())
 }
 

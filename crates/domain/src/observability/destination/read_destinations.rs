@@ -24,7 +24,7 @@ impl ManageDestinations {
     /// their number on all pages.
     ///
     /// # Errors
-    /// An unknown workspace; a store failure.
+    /// A workspace that the caller does not see; a store failure.
     pub async fn list(
         &self,
         by: &Authority,
@@ -32,7 +32,7 @@ impl ManageDestinations {
         offset: u64,
         limit: u64,
     ) -> Result<(Vec<Destination>, u64), DestinationError> {
-        let within = by.list_scope(workspace_id).ok_or(DestinationError::UnknownWorkspace)?;
+        let within = by.list_scope(workspace_id).ok_or(DestinationError::NotFound)?;
         Ok(self.destinations.page(&within, offset, limit).await?)
     }
 
