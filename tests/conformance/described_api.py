@@ -29,7 +29,7 @@ def run(gateway):
 
 def keys(gateway):
     """Creates a key of each kind; returns the secrets."""
-    workspace = gateway.json("workspace", "create", "--name", "described")["id"]
+    workspace = gateway.json("workspace", "create", "--name", "described")["data"]["id"]
 
     def management(*options):
         return gateway.json("key", "create", "--name", "described", "--allow-duplicate", "--management", *options)["key"]

@@ -25,6 +25,9 @@ class FakeProvider:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"] or 0))
+                if self.path == "/hook":
+                    # A destination of traces.
+                    return self.reply(200, {}, {})
                 status, headers, answer = fake_provider.answer(self.path, dict(self.headers.items()), body)
                 self.reply(status, headers, answer)
 

@@ -135,9 +135,10 @@ async function figures() {
   const { data: endpoints } = await inference.endpoints.listZdrEndpoints();
   assert.ok(Array.isArray(endpoints));
   const permitted = [];
-  const pages = await inference.models.listForUser({ bearer: environment.key }, { limit: 2 });
+  const pages = await inference.models.listForUser({ bearer: environment.key }, { outputModalities: 'decisions', limit: 2 });
   for await (const page of pages) permitted.push(...page.result.data.map((each) => each.id));
-  assert.ok(permitted.includes('sandbox/decider') && new Set(permitted).size === permitted.length);
+  assert.ok(permitted.includes('sandbox/decider'), `the sandbox is not permitted: ${permitted}`);
+  assert.equal(new Set(permitted).size, permitted.length, `a model is repeated: ${permitted}`);
 }
 
 await run('@openrouter/sdk, management', [

@@ -24,6 +24,9 @@ listen = "127.0.0.1:0"
 enabled = true
 errors = true
 
+[egress]
+allow_private_addresses = true
+
 [[providers]]
 slug = "fake"
 name = "Fake"
@@ -115,9 +118,9 @@ def prepared(gateway):
     return {
         "CONFORMANCE_BASE": gateway.base,
         "CONFORMANCE_KEY": key["key"],
-        "CONFORMANCE_KEY_HASH": key["hash"],
+        "CONFORMANCE_KEY_HASH": key["data"]["hash"],
         "CONFORMANCE_MANAGEMENT_KEY": management["key"],
-        "CONFORMANCE_GUARDRAIL": guardrail["id"],
+        "CONFORMANCE_GUARDRAIL": guardrail["data"]["id"],
         "CONFORMANCE_CONTAINER": file["container_id"],
         "CONFORMANCE_FILE": file["file_id"],
     }
