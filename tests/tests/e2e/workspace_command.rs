@@ -21,7 +21,7 @@ async fn workspace_is_renamed() -> Result<()> {
     ensure!(renamed["id"] == id.as_str() && renamed["name"] == "acme labs", "{renamed}");
     let shown = instance.json(&["workspace", "show", "acme labs"]).await?;
     ensure!(shown["id"] == id.as_str() && shown["name"] == "acme labs", "{shown}");
-    let said = instance.refused(&["workspace", "rename", "acme", "--name", "x"]).await?;
+    let said = instance.refused(&["workspace", "rename", "nobody", "--name", "x"]).await?;
     ensure!(said.contains("not found"), "{said}");
     let said = instance.refused(&["workspace", "rename", "acme labs", "--name", ""]).await?;
     ensure!(said.contains("1 to 100 characters"), "{said}");

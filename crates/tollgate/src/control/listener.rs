@@ -174,7 +174,7 @@ fn error(message: &str) -> String {
 pub enum ControlRequest {
     /// Returns a [`ServerStatus`](super::ServerStatus).
     Status,
-    /// Tests a provider with its credential in the server, and returns a [`ProviderTestReport`].
+    /// Tests a provider with its credential in the server, and returns a [`api_actix::ProviderTestReport`].
     TestProvider {
         /// The provider's slug.
         provider: String,
