@@ -46,10 +46,10 @@ def perform(servers):
     # With a rate, so that the counts of the stack are used.
     key = command("key", "create", "--name", "first", "--rpm", "1000")
     management = command("key", "create", "--management", "--name", "ops")["key"]
-    guardrail = command("guardrail", "create", "--name", "first")["id"]
+    guardrail = command("guardrail", "create", "--name", "first")["data"]["id"]
     # The configuration is a file that every container has.
     file = command("container", "put", "sess_deploy", "out/report.csv", CONFIG)
-    hashes = {"key_hashes": [key["hash"], "0" * 64]}
+    hashes = {"key_hashes": [key["data"]["hash"], "0" * 64]}
     operations = [
         (
             "POST",
