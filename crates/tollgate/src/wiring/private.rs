@@ -16,9 +16,6 @@ use crate::config::{Config, Environment};
 
 /// The name of the socket.
 const SOCKET: &str = "command";
-/// The time that a command waits for another process that uses the database alone, and its poll interval.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-const LOCK_STEP: Duration = Duration::from_millis(20);
 /// The time that the end waits for the tasks.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -33,8 +30,8 @@ pub struct PrivateApplication {
 }
 
 impl PrivateApplication {
-    /// Starts the application; returns the id of a server that started first, if one did. Servers that start later wait
-    /// for its end.
+    /// Starts the application; returns the id of a server that started first, if one did. Other commands and servers may
+    /// use the database at the same time.
     ///
     /// # Errors
     /// The stores cannot be opened, another process uses the database alone, or the socket cannot be created.
@@ -86,27 +83,19 @@ impl PrivateApplication {
     }
 }
 
-/// Takes the lock of the database's servers alone, `None` without support for locks; or finds the server that has it.
+/// Takes the lock of the database's servers, shared with other commands, `None` without support for locks; or finds the
+/// server that has started meanwhile.
 async fn take_lock(config: &Config) -> anyhow::Result<Result<Option<ServerLock>, String>> {
-    let (file, folder) = (&config.storage.file, SocketFolder::of(&config.storage.file));
-    let taking = async {
-        loop {
-            match ServerLock::take_alone(file) {
-                Ok(Some(lock)) => return Ok(Ok(Some(lock))),
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::debug!(%error, "database folder does not support file locks");
-                    return Ok(Ok(None));
-                }
-            }
-            if let Some(server) = folder.find_server().await? {
-                return Ok(Err(server));
-            }
-            tokio::time::sleep(LOCK_STEP).await;
+    let file = &config.storage.file;
+    let lock = match ServerLock::take(file).await {
+        Ok(lock) => Some(lock),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            bail!("another process uses the database alone; repeat the command after its end")
+        }
+        Err(error) => {
+            tracing::debug!(%error, "database folder does not support file locks");
+            None
         }
     };
-    match tokio::time::timeout(LOCK_TIMEOUT, taking).await {
-        Ok(taken) => taken,
-        Err(_) => bail!("another process uses the database alone; repeat the command after its end"),
-    }
+    Ok(SocketFolder::of(file).find_server().await?.map_or(Ok(lock), Err))
 }
