@@ -133,8 +133,8 @@ impl ChangeWatcher {
         self.bounded(read).await
     }
 
-    /// Follows the feed until cancelled: reads it at each signal and reloads a changed catalogue and pauses. A failed read is
-    /// retried in the next cycle. Failure and recovery are logged once.
+    /// Follows the feed until cancelled: reads it at each signal and reloads a changed catalogue and pauses. A failed read
+    /// is retried in the next cycle. Failure and recovery are logged once.
     pub async fn run(
         &self,
         signal: Arc<dyn ChangeSignal>,

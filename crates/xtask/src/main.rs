@@ -43,8 +43,8 @@ enum Task {
     Ci,
     /// Build in release and measure; see docs/performance.md.
     Bench(bench::Options),
-    /// Build the program that is shipped, on request guided by a profile of the benchmark's load; see
-    /// docs/performance.md.
+    /// Build the program that is shipped, on request guided by a profile of the benchmark's load, and its archive; see
+    /// docs/install.md.
     Dist(dist::Options),
     /// Three replicas over PostgreSQL under load and faults, and a check of their recorded history; see
     /// docs/reliability.md.

@@ -1,6 +1,6 @@
 //! `cargo xtask mutants`: runs cargo-mutants on the modules whose defects cost most.
 //!
-//! Run by hand, as each mutant needs a build. docs/TESTING.md has the figures of the last runs.
+//! Run by hand, as each mutant needs a build.
 
 use anyhow::{Result, bail};
 use clap::Args;

@@ -127,6 +127,25 @@ async fn server_that_stops_in_the_middle_is_one_sentence() -> Result<()> {
     Ok(())
 }
 
+/// A command takes the lock of the servers shared, as the test does here.
+#[tokio::test]
+async fn commands_without_a_server_run_at_the_same_time() -> Result<()> {
+    let instance = Instance::on_file("")?;
+    instance.json(&["key", "list"]).await?;
+    let mut lock = instance.database().into_os_string();
+    lock.push(".serving");
+    let lock = std::fs::File::open(lock)?;
+    lock.lock_shared()?;
+    let create = async |name: &'static str| instance.json(&["key", "create", "--name", name]).await;
+    let (one, other) = tokio::join!(create("a"), create("b"));
+    ensure!(one?["id"] != other?["id"]);
+    lock.unlock()?;
+    lock.lock()?;
+    let said = instance.refused(&["key", "list"]).await?;
+    ensure!(said.contains("another process uses the database alone"), "{said}");
+    Ok(())
+}
+
 /// Another user can neither enter the folder nor put a socket of its own there. Needs root, to become that user.
 #[tokio::test]
 async fn foreign_user_gets_a_sentence() -> Result<()> {

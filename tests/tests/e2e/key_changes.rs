@@ -50,6 +50,10 @@ async fn record_that_is_sent_back_changes_nothing() -> Result<()> {
     let count = entries(&gateway).await?;
     for (hash, made) in [(hash, made), (other, managing)] {
         let read = gateway.server.send(&of_key(Method::GET, &gateway, &hash)).await?;
+        let shown = &read.ok()?["data"];
+        for (name, value) in made["data"].as_object().context("no record")? {
+            ensure!(shown[name.as_str()] == *value, "{name}: {shown} and {made}");
+        }
         let back = of_key(Method::PATCH, &gateway, &hash).json(read.ok()?["data"].to_string());
         let same = gateway.server.send(&back.header("if-match", read.header("etag"))).await?;
         ensure!(same.ok()?["data"] == made["data"], "{} and {made}", same.text());

@@ -23,8 +23,8 @@ const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
 /// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`,
-/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none, `{provider}` and `{period}`
-/// for the sandbox and a day.
+/// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none,
+/// `{provider}` and `{period}` for the sandbox and a day.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
     // A foreign workspace lists nothing.

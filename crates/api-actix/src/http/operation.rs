@@ -16,6 +16,7 @@ use utoipa::openapi::{Ref, RefOr, Required};
 
 use super::download::OCTET_STREAM;
 use super::export::{CSV, FORMATS, JSON_LINES};
+use super::parameters::UNIQUE_NAME;
 use super::response::{CursorPage, Data, Page};
 use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
@@ -253,6 +254,11 @@ pub(crate) fn idempotency_key() -> Parameter {
 
 pub(crate) fn if_none_match() -> Parameter {
     header("If-None-Match", "Entity tags of cached responses.", 4_096)
+}
+
+/// Describes the parameter of a creation that rejects a taken name.
+pub(crate) fn unique_name(description: &str) -> Parameter {
+    query(UNIQUE_NAME, description, ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(false))))
 }
 
 pub(crate) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {

@@ -103,6 +103,18 @@ pub(crate) fn switch(query: &str, name: &str) -> Result<Option<bool>, ApiError> 
         .transpose()
 }
 
+/// The only parameter of a creation.
+pub(crate) const UNIQUE_NAME: &str = "unique_name";
+
+/// Returns true if a creation rejects a name that another resource has.
+///
+/// # Errors
+/// As [`switch`], and 400 for another parameter.
+pub(crate) fn unique_name(query: &str) -> Result<bool, ApiError> {
+    check_names(query, &[UNIQUE_NAME])?;
+    Ok(switch(query, UNIQUE_NAME)?.unwrap_or_default())
+}
+
 /// The smallest, the default and the largest size of a page of an append-only list.
 pub(crate) const PAGE_LIMITS: (usize, usize, usize) = (1, 100, 1_000);
 

@@ -2,18 +2,12 @@
 
 use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
-use serde_json::json;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
 use super::{default_for, default_workspace, fields, name, path_name, record, respond, respond_secret, with_usage};
 use crate::endpoints::prelude::*;
 use crate::http::members::located;
-use crate::http::operation;
-use crate::http::operation::{idempotency_key, if_match};
-
-/// The query parameter of a creation that rejects a taken name.
-const UNIQUE_NAME: &str = "unique_name";
+use crate::http::operation::{idempotency_key, if_match, unique_name};
 
 /// `POST …/keys`: creates a key.
 pub(crate) const CREATE: Route = Route::management(
@@ -31,18 +25,14 @@ fn describe_create() -> Operation {
     Operation::management("createKey", "Create a key", description)
         .body(BodySchema::of::<CreateKeyRequest>(), None)
         .parameter(idempotency_key())
-        .parameter(operation::query(
-            UNIQUE_NAME,
+        .parameter(unique_name(
             "True rejects a name that another key of the workspace, or another management key, has.",
-            ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(false))),
         ))
         .created(BodySchema::of::<SecretView<'_>>(), "The key and its secret", &[400, 404, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let query = call.request.query_string();
-    parameters::check_names(query, &[UNIQUE_NAME])?;
-    let is_unique = parameters::switch(query, UNIQUE_NAME)?.unwrap_or(false);
+    let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;
     let new = match workspace {

@@ -1,15 +1,9 @@
 //! Creates and changes workspaces.
 
-use serde_json::json;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-
 use super::record::{CreateWorkspaceRequest, UpdateWorkspaceRequest};
 use super::{fields, name, path_name, record};
 use crate::endpoints::prelude::*;
-use crate::http::operation::{idempotency_key, if_match, query};
-
-/// The query parameter of a creation that rejects a taken name.
-const UNIQUE_NAME: &str = "unique_name";
+use crate::http::operation::{idempotency_key, if_match, unique_name};
 
 /// `POST …/workspaces`: creates a workspace.
 pub(crate) const CREATE: Route = Route::management(
@@ -27,18 +21,12 @@ fn describe_create() -> Operation {
     Operation::management("createWorkspace", "Create a workspace", description)
         .body(BodySchema::of::<CreateWorkspaceRequest>(), None)
         .parameter(idempotency_key())
-        .parameter(query(
-            UNIQUE_NAME,
-            "True rejects a name that another workspace has.",
-            ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(false))),
-        ))
+        .parameter(unique_name("True rejects a name that another workspace has."))
         .created(record::response(), "The workspace", &[400, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let query = call.request.query_string();
-    parameters::check_names(query, &[UNIQUE_NAME])?;
-    let is_unique = parameters::switch(query, UNIQUE_NAME)?.unwrap_or(false);
+    let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let settings = fields::read_new(body.text()?)?;
     let (workspaces, names) = (&call.gateway.services.workspaces, call.wire_names());

@@ -140,8 +140,8 @@ impl<'a> Progress<'a> {
         self.runner.settings.deadline.saturating_sub(now.saturating_sub(self.call.log.began))
     }
 
-    /// Returns true if time is left and an endpoint is neither paused nor in a back-off, which is noted. Chance was consulted when the
-    /// candidates were chosen.
+    /// Returns true if time is left and an endpoint is neither paused nor in a back-off, which is noted. Chance was
+    /// consulted when the candidates were chosen.
     fn is_possible(&mut self, endpoint: &Endpoint, now: Duration) -> bool {
         if self.time_left(now).is_zero() {
             return false;

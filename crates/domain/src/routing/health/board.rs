@@ -51,8 +51,8 @@ impl HealthBoard {
 
     /// Creates the board of a changed configuration. `previous` has the index in this board of each endpoint that is
     /// the same as before, or `None` for a new endpoint. Both boards share the health of the same endpoints, so that
-    /// attempts that began before the change still count, the detector of pauses and the paused providers. With another policy all endpoints
-    /// begin without state, because the counts depend on it.
+    /// attempts that began before the change still count, the detector of pauses and the paused providers. With another
+    /// policy all endpoints begin without state, because the counts depend on it.
     #[must_use]
     pub fn succeeded_by(&self, previous: &[Option<usize>], policy: HealthPolicy) -> Self {
         let keeps = self.policy == policy;
