@@ -25,7 +25,6 @@ pub use endpoints::status::{
     EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
 };
 pub use endpoints::test_provider::ProviderTestReport;
-pub use endpoints::usage::{usage_csv_head, usage_csv_line};
 pub use gateway::HttpSettings;
 pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;

@@ -47,7 +47,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(listed(instance, &["--since", "2999-01-01"]).await?.is_empty());
     ensure!(listed(instance, &["--until", "2020-01-01"]).await?.is_empty());
     let record = listed(instance, &["--key", &gateway.inference.hash]).await?.remove(0);
-    ensure!(record["guardrails"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
+    ensure!(record["guardrail_ids"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
 
     let table = csv(instance, &["--key", &gateway.inference.hash]).await?;
     let column = |name: &str| table[0].iter().position(|own| own == name).with_context(|| format!("no column {name}"));
@@ -55,9 +55,8 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(table[1][column("session_id")?] == "'=1+1" && table[1][column("user")?] == "'@x", "{table:?}");
     ensure!(table[1][column("id")?] == record["id"].as_str().unwrap_or_default());
     let cost: f64 = table[1][column("cost_usd")?].parse()?;
-    ensure!(Some(cost) == record["cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
+    ensure!(Some(cost) == record["total_cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
     ensure!(table[1][column("api_key")?] == gateway.inference.id);
-    ensure!(csv(instance, &["--limit", "2"]).await?.len() == 3);
 
     // Records of deleted keys remain, in any workspace.
     ensure!(instance.run(&["key", "delete", &other.hash]).await?.status.success());
@@ -69,9 +68,9 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
         (vec!["--since", "yesterday"], "--since"),
         (vec!["--until", "2027-02-30"], "--until"),
         (vec!["--since", "2027-01-02", "--until", "2027-01-01"], "later than"),
-        (vec!["--key", "sk-tg-v1-00"], "hash"),
+        (vec!["--key", "sk-tg-v1-00"], "not found"),
         (vec!["--key", &unknown], "not found"),
-        (vec!["--key", &gateway.management.hash], "management key"),
+        (vec!["--key", &gateway.management.hash], "key"),
         (vec!["--workspace", "nowhere"], "workspace"),
     ] {
         let said = instance.refused(&[vec!["usage", "list"], arguments].concat()).await?;
@@ -117,14 +116,14 @@ async fn records_are_filtered_and_summed_exactly() -> Result<()> {
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?)
     };
-    let models = document(&["usage", "sum", "--by", "model", "--status", "completed"]).await?;
-    let alone = r#"{"group":"acme/alone","name":null,"sum":{"requests":4,"input_tokens":1716,"output_tokens":124,"cost":0.000072072}}"#;
-    ensure!(models.contains(alone) && models.contains(r#""by":"model""#), "{models}");
-    ensure!(models.contains(r#""total":{"requests":5,"#), "{models}");
+    let models = document(&["usage", "sum", "--by", "model"]).await?;
+    let alone = r#""model":"acme/alone","requests":5,"#;
+    ensure!(models.contains(alone), "{models}");
+    ensure!(models.contains(r#""total":{"requests":6,"#), "{models}");
     let keys = document(&["usage", "sum", "--by", "key", "--key", "other bot"]).await?;
-    let total = r#"{"requests":1,"input_tokens":429,"output_tokens":31,"cost":0.000018018}"#;
-    let of_other = format!(r#"{{"group":"{}","name":"other bot","sum":{total}}}"#, other.id);
-    ensure!(keys.contains(&of_other) && keys.contains(&format!(r#""total":{total}"#)), "{keys}");
+    let total = r#""requests":1,"input_tokens":429,"output_tokens":31,"cost":0.000018018}"#;
+    let of_other = format!(r#"{{"key":"{}","name":"other bot",{total}"#, other.id);
+    ensure!(keys.contains(&of_other) && keys.contains(&format!(r#""total":{{{total}"#)), "{keys}");
     let days = document(&["usage", "sum", "--by", "day", "--workspace", &other_workspace]).await?;
     ensure!(days.matches(total).count() == 2, "{days}");
     let printed = String::from_utf8(instance.run(&["usage", "sum", "--by", "model"]).await?.stdout)?;
@@ -161,10 +160,9 @@ async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result
     ensure!(csv.lines().count() == 2, "{csv}");
     let shown = ensure_inert(&instance.run(&["usage", "show", id]).await?.stdout)?;
     let json = ensure_inert(&instance.run(&["usage", "show", id, "--json"]).await?.stdout)?;
-    for document in [shown, json] {
-        let record: Value = serde_json::from_str(&document)?;
-        ensure!(record["session_id"] == CONTROLS && record["trace"]["t"] == CONTROLS, "{document}");
-    }
+    let record = tollgate_tests::record(serde_json::from_str(&json)?);
+    ensure!(record["session_id"] == CONTROLS && record["trace"]["t"] == CONTROLS, "{json}");
+    ensure!(shown.contains("session_id: a\\u001b[2J"), "{shown}");
 
     let mut row = crate::catalogue::row("acme/one", "acme/one", "text");
     row["description"] = CONTROLS.into();
@@ -207,7 +205,6 @@ async fn table_with_several_pages_is_complete() -> Result<()> {
     let table = csv(&gateway.instance, &[]).await?;
     let ids: std::collections::HashSet<&str> = table.iter().skip(1).map(|row| row[0].as_str()).collect();
     ensure!((table.len(), ids.len()) == (2_502, 2_501), "{} lines, {} ids", table.len(), ids.len());
-    ensure!(csv(&gateway.instance, &["--limit", "1500"]).await?.len() == 1_501);
     database.close().await
 }
 
@@ -226,7 +223,7 @@ async fn sum_selects_and_groups_by_the_time_of_the_charge() -> Result<()> {
             let arguments = ["usage", "sum", "--by", by, "--since", since, "--until", until];
             let sums = gateway.instance.json(&arguments).await?;
             ensure!(sums["total"]["requests"] == requests, "{sums}");
-            ensure!(by != "day" || requests == 0 || sums["data"][0]["group"] == since, "{sums}");
+            ensure!(by != "day" || requests == 0 || sums["data"][0]["day"] == since, "{sums}");
         }
         let list = listed(&gateway.instance, &["--since", since, "--until", until]).await?;
         ensure!(list.len() == requests, "lists and sums select by the charge");

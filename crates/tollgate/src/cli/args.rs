@@ -117,8 +117,7 @@ pub enum Command {
     #[command(subcommand)]
     Provider(ProviderCommand),
     /// Read usage records
-    #[command(subcommand)]
-    Usage(UsageCommand),
+    Usage(Resource<UsageCommand>),
     /// Read and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),

@@ -50,12 +50,18 @@ pub struct ListUsageArgs {
     /// The wanted records.
     #[command(flatten)]
     pub filter: UsageFilterArgs,
-    /// Maximum number of records [default: 100; all with --csv]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub limit: Option<u64>,
-    /// Print CSV with a header line
+    /// Maximum number of records [default: 100]
+    #[arg(long, value_name = "N", value_parser = parse_limit, conflicts_with = "csv")]
+    pub limit: Option<usize>,
+    /// Print all records as CSV with a header line
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// Parses a number of records.
+fn parse_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=10_000).contains(limit));
+    limit.ok_or_else(|| "must be a number from 1 to 10000".to_owned())
 }
 
 /// The wanted records and the groups of their sums.

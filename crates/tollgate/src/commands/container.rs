@@ -108,7 +108,10 @@ struct DownloadView {
 }
 
 /// Writes a content to a new file, or to standard output by default. An incomplete file is removed.
-async fn download(
+///
+/// # Errors
+/// The content cannot be read as a whole, or the file exists or cannot be written.
+pub async fn download(
     api: &Api<'_>,
     path: &str,
     workspace: Option<&str>,

@@ -44,35 +44,6 @@ fn match_workspace(workspaces: &[Workspace], name: &str) -> anyhow::Result<Works
     }
 }
 
-/// Finds a key by its id, hash, secret, unique name, or a unique prefix of its hash. An id, a hash and a secret are
-/// not looked up here: they may belong to a deleted key.
-///
-/// # Errors
-/// No key or several keys match, or the store failed. No error repeats the text, which may be a secret.
-pub async fn find_key(stores: &Stores, text: &str) -> anyhow::Result<KeyReference> {
-    if let Some(reference) = parse_key(text) {
-        return Ok(reference);
-    }
-    let found = stores.keys.find_named(&ResourceName::new(text), &ManagementScope::UNRESTRICTED).await?;
-    match only_match(found, describe) {
-        Ok(key) => Ok(key.id.into()),
-        Err(error @ NameError::Ambiguous(_)) => bail!("the key {error}"),
-        Err(NameError::Unknown) => bail!(
-            "key not found; a key is named by its id, hash, prefix of the hash ({} or more digits), secret or name",
-            ResourceName::MIN_HASH_PREFIX
-        ),
-    }
-}
-
-/// Returns the key of an id, a hash or a secret.
-fn parse_key(text: &str) -> Option<KeyReference> {
-    text.parse().ok().or_else(|| Some(text.parse::<ApiKeySecret>().ok()?.hash().into()))
-}
-
-fn describe(key: &ApiKey) -> String {
-    format!("{} ({:?}, {})", key.id, key.name.as_str(), key.label)
-}
-
 /// Joins the first candidates, and counts the others.
 fn enumerate(candidates: impl ExactSizeIterator<Item = String>) -> String {
     let others = candidates.len().saturating_sub(MAX_CANDIDATES);

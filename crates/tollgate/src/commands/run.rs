@@ -100,7 +100,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
             api::run(context, &server, async |api| destination::run(api, command).await).await
         }
         Command::Provider(command) => endpoint::run_provider(context, command).await,
-        Command::Usage(command) => usage::run(context, command).await,
+        Command::Usage(Resource { server, command }) => {
+            api::run(context, &server, async |api| usage::run(api, command).await).await
+        }
         Command::Audit(command) => audit::run(context, command).await,
         Command::Journal(command) => store::run_journal(context, command).await,
         Command::Store(command) => store::run(context, command).await,
