@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::UnixListener;
 use tollgate_tests::{Instance, Server};
+
+use crate::catalogue::row;
 
 fn folder(instance: &Instance) -> PathBuf {
     instance.path().join("data/tollgate.db.sockets")
@@ -45,6 +47,15 @@ async fn outcomes(instance: &Instance, way: &[&str], name: &str) -> Result<(Vec<
         &["guardrail", "versions", &guarded],
         &["key", "rotate", name],
         &["destination", "list"],
+        &["usage", "list", "--key", name],
+        &["usage", "sum", "--by", "key", "--key", name, "--workspace", "default"],
+        &["usage", "sum", "--by", "reason", "--key", &id],
+        &["audit", "list", "--limit", "1"],
+        &["catalogue", "list", "--output-modalities", "decisions"],
+        &["catalogue", "import", "rows.json", "--dry-run"],
+        &["catalogue", "import", "rows.json"],
+        &["catalogue", "show", "acme/one"],
+        &["container", "put", "sess_a", "f", "rows.json"],
         &["guardrail", "delete", &guarded],
         &["key", "delete", name],
     ] {
@@ -74,8 +85,9 @@ async fn command_has_one_outcome_with_and_without_a_server() -> Result<()> {
     let instance = Instance::new("")?;
     let management = instance.management_key().await?;
     std::fs::write(instance.path().join("key"), &management.secret)?;
+    std::fs::write(instance.path().join("rows.json"), json!([row("acme/one", "acme/one", "text")]).to_string())?;
     let (shapes, noted) = outcomes(&instance, &[], "alone").await?;
-    ensure!(noted.len() == 8 && noted.iter().all(|entry| entry.ends_with(" by user")), "{noted:?}");
+    ensure!(noted.len() == 9 && noted.iter().all(|entry| entry.ends_with(" by user")), "{noted:?}");
     let server = instance.serve().await?;
     let over_socket = outcomes(&instance, &[], "socket").await?;
     ensure!(over_socket == (shapes.clone(), noted.clone()), "{over_socket:?}");

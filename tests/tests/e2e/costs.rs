@@ -10,7 +10,9 @@ use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
     let output = instance.run(&["usage", "show", id, "--json"]).await?;
     let text = String::from_utf8(output.stdout)?;
-    let json = serde_json::from_str(&text).map(tollgate_tests::record).with_context(|| format!("usage show {id} printed {text:?}"))?;
+    let json = serde_json::from_str(&text)
+        .map(tollgate_tests::record)
+        .with_context(|| format!("usage show {id} printed {text:?}"))?;
     Ok((text, json))
 }
 

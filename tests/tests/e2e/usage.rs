@@ -63,6 +63,29 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "of a key that is gone");
     ensure!(csv(instance, &["--key", &other.hash]).await?.len() == 2);
 
+    // The server resolves names, and hides those of other workspaces.
+    let twins = [instance.key(&["--name", "twin"]).await?, instance.key(&["--name", "twin"]).await?];
+    let said = instance.refused(&["usage", "sum", "--by", "model", "--key", "twin"]).await?;
+    ensure!(twins.iter().all(|twin| said.contains(&twin.id)), "{said}");
+    let narrowed = instance.key(&["--management", "--workspace", "other"]).await?;
+    for path in ["/usage", "/usage/rejections", "/generations"] {
+        for (filter, status) in [
+            ("key=twin".to_owned(), 404),
+            (format!("key={}", second.id), 404),
+            (format!("key={}", other.id), 200),
+            (format!("workspace_id={default_workspace}"), 404),
+            ("workspace_id=default".to_owned(), 404),
+            ("workspace_id=other".to_owned(), 200),
+        ] {
+            let call = Call::get(format!("/api/v1{path}?{filter}")).key(&narrowed.secret);
+            let reply = gateway.server.send(&call).await?;
+            ensure!(reply.status == status, "{path}?{filter}: {} {}", reply.status, reply.text());
+        }
+        let call = Call::get(format!("/api/v1{path}?key=twin")).key(&gateway.management.secret);
+        let ambiguous = gateway.server.send(&call).await?.envelope(409)?;
+        ensure!(ambiguous["error"]["metadata"]["ids"].as_array().map(Vec::len) == Some(2), "{ambiguous}");
+    }
+
     let unknown = "0".repeat(64);
     for (arguments, word) in [
         (vec!["--since", "yesterday"], "--since"),

@@ -108,8 +108,7 @@ pub enum Command {
     /// Manage trace destinations
     Destination(Resource<DestinationCommand>),
     /// Import and read the model catalogue
-    #[command(subcommand)]
-    Catalogue(CatalogueCommand),
+    Catalogue(Resource<CatalogueCommand>),
     /// List endpoints
     #[command(subcommand)]
     Endpoint(EndpointCommand),

@@ -7,6 +7,8 @@ use domain::audit::AuditAnchor;
 use domain::ids::ProcessId;
 use domain::usage::UsageOutcome;
 
+use super::ServerArgs;
+
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
 pub enum UsageCommand {
@@ -58,7 +60,7 @@ pub struct ListUsageArgs {
     pub csv: bool,
 }
 
-/// Parses a number of records.
+/// Parses a number of records or entries.
 fn parse_limit(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| (1..=10_000).contains(limit));
     limit.ok_or_else(|| "must be a number from 1 to 10000".to_owned())
@@ -104,6 +106,9 @@ pub enum AuditCommand {
 /// The wanted entries.
 #[derive(Debug, Args)]
 pub struct ListAuditArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// Only entries whose actor contains this text
     #[arg(long, value_name = "TEXT")]
     pub actor: Option<String>,
@@ -117,8 +122,8 @@ pub struct ListAuditArgs {
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
     /// Maximum number of entries
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub limit: u64,
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_limit)]
+    pub limit: usize,
 }
 
 /// Commands on containers' files.

@@ -11,16 +11,17 @@ mod context;
 mod demo;
 mod destination;
 mod doctor;
+mod door;
 mod endpoint;
 mod generate;
 mod guardrail;
 mod key;
 mod provider_preset;
-mod references;
 mod run;
 mod serve;
 mod server_client;
 mod store;
+mod transfer;
 mod usage;
 mod workspace;
 

@@ -94,7 +94,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         }
         Command::Backup { file } => backup::create(context, &file).await,
         Command::Restore { file, accept_problems } => backup::restore(context, &file, accept_problems).await,
-        Command::Catalogue(command) => catalogue::run(context, command).await,
+        Command::Catalogue(Resource { server, command }) => {
+            api::run(context, &server, async |api| catalogue::run(api, command).await).await
+        }
         Command::Endpoint(command) => endpoint::run(context, command).await,
         Command::Destination(Resource { server, command }) => {
             api::run(context, &server, async |api| destination::run(api, command).await).await

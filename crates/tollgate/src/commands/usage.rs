@@ -3,19 +3,17 @@
 use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
-use chrono::{DateTime, NaiveTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveTime, Utc};
 use domain::json::Json;
 
-use super::api::{Api, elements, null, object, text_at, with_query};
-use super::container::download;
-use super::context::parse_timestamp;
+use super::api::{Api, elements, key_name, with_query};
+use super::context::{parse_timestamp, time};
+use super::transfer::download;
 use crate::cli::{ListUsageArgs, SumUsageArgs, UsageCommand, UsageFilterArgs, UsageGroup};
 use crate::output::{Column, columns, pointer};
 
 /// The default number of listed records.
 const LISTED: usize = 100;
-/// Records per page.
-const PAGE: usize = 1_000;
 const COLUMNS: &[Column] = &[
     ("ID", "/id"),
     ("CREATED", "/created_at"),
@@ -33,6 +31,7 @@ const SUMS: &[Column] =
     &[("REQUESTS", "/requests"), ("IN", "/input_tokens"), ("OUT", "/output_tokens"), ("COST USD", "/cost")];
 const REJECTIONS: &[Column] =
     &[("REASON", "/reason"), ("STATUS", "/status"), ("REQUESTS", "/requests"), ("LAST HOUR", "/last_hour")];
+
 /// Runs a command on usage records.
 pub async fn run(api: &Api<'_>, command: UsageCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -42,7 +41,7 @@ pub async fn run(api: &Api<'_>, command: UsageCommand) -> anyhow::Result<ExitCod
     }
 }
 
-/// The parameters of a filter, with ids in the place of names and times in UTC.
+/// The parameters of a filter, with hashes in the place of secrets and times in UTC.
 struct Filter {
     workspace: Option<String>,
     key: Option<String>,
@@ -54,17 +53,13 @@ struct Filter {
 }
 
 impl Filter {
-    async fn find(api: &Api<'_>, args: UsageFilterArgs) -> anyhow::Result<Self> {
+    fn new(args: UsageFilterArgs) -> anyhow::Result<Self> {
         let since = args.since.as_deref().map(|text| parse_timestamp("--since", text)).transpose()?;
         let until = args.until.as_deref().map(|text| parse_timestamp("--until", text)).transpose()?;
         ensure!(since.zip(until).is_none_or(|(since, until)| since < until), "--until must be later than --since");
-        let key = match &args.key {
-            Some(key) => Some(api.key(key).await?),
-            None => None,
-        };
-        let workspace = api.optional_workspace(args.workspace.as_deref()).await?;
-        let texts = [since, until].map(|time| time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)));
-        Ok(Self { workspace, key, provider: args.provider, outcome: args.status, since, until, texts })
+        let key = args.key.as_deref().map(key_name);
+        let texts = [since, until].map(|at| at.map(time));
+        Ok(Self { workspace: args.workspace, key, provider: args.provider, outcome: args.status, since, until, texts })
     }
 
     fn of_records(&self) -> Vec<(&'static str, Option<&str>)> {
@@ -82,7 +77,9 @@ impl Filter {
     /// Returns the parameters with days in the place of times.
     fn of_sums(&self) -> anyhow::Result<Vec<(&'static str, Option<String>)>> {
         let day = |time: Option<DateTime<Utc>>| match time {
-            Some(time) if time.time() != NaiveTime::MIN => bail!("sums begin and end with a UTC day, such as 2027-01-31"),
+            Some(time) if time.time() != NaiveTime::MIN => {
+                bail!("sums begin and end with a UTC day, such as 2027-01-31")
+            }
             time => Ok(time.map(|time| time.date_naive().to_string())),
         };
         Ok(vec![
@@ -96,28 +93,13 @@ impl Filter {
 }
 
 async fn list(api: &Api<'_>, args: ListUsageArgs) -> anyhow::Result<ExitCode> {
-    let mut left = args.limit.unwrap_or(LISTED);
-    let filter = Filter::find(api, args.filter).await?;
+    let filter = Filter::new(args.filter)?;
     if args.csv {
         let query = [&filter.of_records()[..], &[("format", Some("csv"))]].concat();
-        return download(api, &with_query("/generations", &query), None, None).await;
+        return download(api, &with_query("/generations", &query), None).await;
     }
-    let (mut records, mut cursor): (Vec<Json>, Option<String>) = (Vec::new(), None);
-    loop {
-        let size = left.min(PAGE).to_string();
-        let page = [("limit", Some(size.as_str())), ("cursor", cursor.as_deref())];
-        let page = api.get(&with_query("/generations", &[&filter.of_records()[..], &page].concat())).await?;
-        let data = elements(&page);
-        left = left.saturating_sub(data.len());
-        records.extend(data);
-        cursor = text_at(&page, "/next_cursor");
-        if left == 0 || cursor.is_none() {
-            break;
-        }
-    }
-    let data = Json::array(records.iter().map(Json::text));
-    let next = cursor.as_deref().map_or_else(null, Json::string);
-    api.show_list(&object(&[("data", Some(data)), ("next_cursor", Some(next))]), COLUMNS)
+    let records = api.newest("/generations", &filter.of_records(), args.limit.unwrap_or(LISTED)).await?;
+    api.show_list(&records, COLUMNS)
 }
 
 async fn sum(api: &Api<'_>, SumUsageArgs { by, filter }: SumUsageArgs) -> anyhow::Result<ExitCode> {
@@ -128,7 +110,7 @@ async fn sum(api: &Api<'_>, SumUsageArgs { by, filter }: SumUsageArgs) -> anyhow
         UsageGroup::Reason => return count_rejections(api, filter).await,
     };
     ensure!(filter.status.is_none(), "--status applies to `usage list`, and to no sum");
-    let filter = Filter::find(api, filter).await?;
+    let filter = Filter::new(filter)?;
     let parameters = filter.of_sums()?;
     let mut query = vec![("group_by", Some(group))];
     query.extend(parameters.iter().map(|(name, value)| (*name, value.as_deref())));
@@ -141,7 +123,7 @@ async fn count_rejections(api: &Api<'_>, filter: UsageFilterArgs) -> anyhow::Res
     if filter.provider.is_some() || filter.status.is_some() {
         bail!("--provider and --status do not apply to --by reason: rejected requests were not sent to a provider");
     }
-    let filter = Filter::find(api, filter).await?;
+    let filter = Filter::new(filter)?;
     let [since, until] = &filter.texts;
     let query = [
         ("workspace_id", filter.workspace.as_deref()),

@@ -4,10 +4,8 @@ mod endpoint;
 mod format;
 mod records;
 mod status;
-mod usage;
 
 pub use endpoint::*;
 pub use format::*;
 pub use records::*;
 pub use status::*;
-pub use usage::*;
