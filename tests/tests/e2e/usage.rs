@@ -239,7 +239,9 @@ async fn sum_selects_and_groups_by_the_time_of_the_charge() -> Result<()> {
     let database = SecondHand::of(&gateway.instance).await?;
     // The request began a second before midnight, and its charge belongs to the next day.
     let midnight: u64 = 1_806_537_600_000;
-    let at = format!("UPDATE usage_records SET created_at = {midnight} - 1000, charged_at = {midnight}");
+    let at = format!(
+        "UPDATE usage_records SET created_at = {midnight} - 1000, charged_at = {midnight}; UPDATE usage_sums SET day = {midnight}"
+    );
     database.execute(&at).await?;
     for (since, until, requests) in [("2027-04-01", "2027-04-02", 1), ("2027-03-31", "2027-04-01", 0)] {
         for by in ["day", "key", "model"] {
