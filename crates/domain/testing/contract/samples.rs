@@ -69,6 +69,9 @@ pub(super) fn workspace(number: u64) -> Workspace {
 }
 
 /// Returns a key with limits.
+///
+/// # Panics
+/// The name is invalid, which it is not.
 pub fn inference_key(number: u64, workspace: u64) -> ApiKey {
     let secret = FixedSecrets::secret(number);
     ApiKey {

@@ -87,7 +87,9 @@ async fn copy(
         let piece = api.next_piece(&mut content).await;
         let Some(piece) = piece.context("the download is incomplete: the server closed the connection")? else { break };
         target.write_all(&piece)?;
-        progress.iter().for_each(|progress| progress.add(piece.len()));
+        if let Some(progress) = &progress {
+            progress.add(piece.len());
+        }
         size_bytes = size_bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
     }
     progress.iter().for_each(Progress::end);
