@@ -13,7 +13,7 @@ use crate::gateway::QUESTIONS;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Succeeds {
     Always,
-    /// Not by `--url`: a management key cannot read content.
+    /// Not by `--url`: a management key reads neither containers nor content.
     ForOperator,
     WithServer,
 }
@@ -56,7 +56,7 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("guardrail default {guardrail}", "", Always),
     ("guardrail default --none --workspace {workspace}", "", Always),
     ("guardrail delete {guardrail}", "", Always),
-    ("container list {way}", "", Always),
+    ("container list {way}", "", ForOperator),
     ("container get {way} a.txt --output {way}.file", "", ForOperator),
     ("container rm {way} a.txt", "", ForOperator),
     ("document list", "", Always),
