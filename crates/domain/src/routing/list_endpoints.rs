@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ProviderSlug, ThrottleView, price_warnings};
 use crate::model::{Catalogue, GetModelError, Model};
+use crate::pricing::TokenPrices;
 use crate::system::Clock;
 
 /// A model and the endpoints that are configured for it.
@@ -70,6 +71,12 @@ impl ListEndpoints {
             price_warnings(endpoint, rows).into_iter().map(move |reason| format!("{name}: {reason}"))
         };
         self.endpoints.all().iter().flat_map(of_endpoint).collect()
+    }
+
+    /// Returns the catalogue's price of a token at an endpoint; `None` without a row or a fixed price.
+    pub fn catalogue_prices(&self, endpoint: &Endpoint) -> Option<TokenPrices> {
+        let pricing = &self.catalogue.snapshot().resolve(endpoint.model.as_str())?.model.pricing;
+        (!pricing.is_variable()).then_some(TokenPrices { prompt: pricing.prompt, completion: pricing.completion })
     }
 
     /// Returns true if the operator paused the provider.

@@ -239,6 +239,9 @@ pub enum ProviderCommand {
         /// Model, by its name in the catalogue or at the provider [default: that of the first endpoint]
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
+        /// The server
+        #[command(flatten)]
+        server: ServerArgs,
     },
 }
 

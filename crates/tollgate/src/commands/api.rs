@@ -27,6 +27,7 @@ use super::Context;
 use super::door::{Door, SUDO_USER};
 use crate::cli::ServerArgs;
 use crate::output::{Column, columns, pointer, record};
+use crate::wiring::SocketFolder;
 
 /// The maximum size of a JSON response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;
@@ -51,11 +52,11 @@ pub struct Api<'a> {
 ///
 /// # Errors
 /// No application can be reached or started, or the command failed.
-pub async fn run(
+pub async fn run<T>(
     context: &Context,
     server: &ServerArgs,
-    command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+    command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (door, base_path) = Door::open(context, server).await?;
     let api = Api { context, door, base_path };
     let ended = command(&api).await;
@@ -63,7 +64,14 @@ pub async fn run(
     ended
 }
 
-impl Api<'_> {
+impl<'a> Api<'a> {
+    /// Returns the client of a running server of the data folder.
+    pub fn of_server(context: &'a Context, id: &str) -> Self {
+        let folder = SocketFolder::of(&context.config.storage.file);
+        let base_path = context.config.server.base_path.clone();
+        Self { context, door: Door::Socket { folder, id: id.to_owned() }, base_path }
+    }
+
     /// Sends a request with a JSON body and returns the JSON of the response. `path` is below the base path.
     ///
     /// # Errors

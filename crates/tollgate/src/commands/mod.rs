@@ -20,6 +20,8 @@ mod provider_preset;
 mod run;
 mod serve;
 mod server_client;
+mod servers;
+mod status;
 mod store;
 mod transfer;
 mod usage;

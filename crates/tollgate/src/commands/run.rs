@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
-    key, serve, store, usage, workspace,
+    key, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
@@ -97,7 +97,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Catalogue(Resource { server, command }) => {
             api::run(context, &server, async |api| catalogue::run(api, command).await).await
         }
-        Command::Endpoint(command) => endpoint::run(context, command).await,
+        Command::Endpoint(Resource { server, command }) => endpoint::run(context, &server, command).await,
         Command::Destination(Resource { server, command }) => {
             api::run(context, &server, async |api| destination::run(api, command).await).await
         }
@@ -109,7 +109,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Journal(command) => store::run_journal(context, command).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Migrate(command) => store::run_migrate(context, command).await,
-        Command::Status => endpoint::run_status(context).await,
+        Command::Status(server) => status::run(context, &server).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,
         Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),
@@ -232,7 +232,7 @@ mod tests {
             ("", "no command given; see --help"),
             ("key", "no command given; see --help"),
             ("key show", "the following required arguments were not provided: <KEY>"),
-            ("audit list --limit many", "invalid value 'many' for '--limit <LIMIT>': invalid digit found in string"),
+            ("audit list --limit many", "invalid value 'many' for '--limit <N>': must be a number from 1 to 10000"),
         ] {
             let words: Vec<OsString> = words(line).collect();
             let error = with_nearest_command(Cli::try_parse_from(&words).unwrap_err(), &words);
