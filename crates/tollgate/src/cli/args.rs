@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, ProviderCommand, Resource, UsageCommand, WorkspaceCommand,
+    JournalCommand, KeyCommand, ProviderCommand, Resource, ServerArgs, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
