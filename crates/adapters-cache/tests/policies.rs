@@ -15,7 +15,7 @@ use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Cha
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
     AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPage, GuardrailPolicies, GuardrailRepository,
-    GuardrailRules, GuardrailVersion, Policy,
+    GuardrailRules, GuardrailVersion, PlacedGuardrail, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::rate::RateLimits;
@@ -135,7 +135,7 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn update(&self, _: &Guardrail, _: Option<bool>, _: &AuditDraft) -> Result<bool, StoreError> {
+    async fn update(&self, _: &PlacedGuardrail, _: &PlacedGuardrail, _: &AuditDraft) -> Result<bool, StoreError> {
         unavailable()
     }
 
@@ -147,7 +147,7 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn delete(&self, _: GuardrailId, _: u32, _: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, _: &PlacedGuardrail, _: &AuditDraft) -> Result<bool, StoreError> {
         unavailable()
     }
 

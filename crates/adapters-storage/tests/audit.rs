@@ -12,7 +12,7 @@ use adapters_storage::{
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope, LastKeyRule};
 use domain::audit::{Actor, AuditLog, AuditVerification, AuditViolation, VerifyAuditLog};
-use domain::guardrail::GuardrailRepository;
+use domain::guardrail::{GuardrailRepository, PlacedGuardrail};
 use domain::money::Usd;
 use domain::system::Clock;
 use domain::testing::{FixedClock, add_credit, delete_key, set_disabled};
@@ -66,7 +66,8 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("unassign").await;
     delete_key(&keys, key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
-    guardrails.delete(guardrail_id(1), 1, &audit()).await.unwrap();
+    let guardrail = guardrails.find(guardrail_id(1)).await.unwrap().unwrap();
+    assert!(guardrails.delete(&PlacedGuardrail { guardrail, workspace_default: true }, &audit()).await.unwrap());
     assert_whole("delete a default guardrail that a key holds").await;
 }
 

@@ -15,16 +15,22 @@ use domain::ids::{DecisionId, ProcessId, RequestId};
 use domain::money::Price;
 use domain::pricing::TokenPrices;
 use domain::testing::FixedClock;
-use domain::usage::{AttemptOutcome, AttemptRecord, UsageFilter, UsageRecord, UsageRepository, UsageSource};
+use domain::usage::{
+    AttemptOutcome, AttemptRecord, UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSource, UsageSumQuery,
+};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Returns a record of a request with one attempt; ids increase with time, one millisecond apart.
-fn typical(number: u64, keys: u64) -> UsageRecord {
-    let millis = 1_790_000_000_000 + number;
+/// The days over which the records of a measurement are spread.
+const DAYS: u64 = 365;
+
+/// Returns a record of a request with one attempt; ids increase with time, `apart` milliseconds from one to the next.
+fn typical(number: u64, keys: u64, apart: u64) -> UsageRecord {
+    let elapsed = number * apart;
+    let millis = 1_790_000_000_000 + elapsed;
     let uuid = |salt: u128| Uuid::from_u128((u128::from(millis) << 80) | (7 << 76) | (8 << 60) | salt);
     let random = u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let created_at = at(0) + TimeDelta::milliseconds(i64::try_from(number).unwrap());
+    let created_at = at(0) + TimeDelta::milliseconds(i64::try_from(elapsed).unwrap());
     let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: Price::ZERO };
     let attempt = AttemptRecord {
         provider: "typesafe".to_owned(),
@@ -86,9 +92,10 @@ async fn measure(records: u64, keys: u64) {
     let (store, reports) = (SeaOrmBudgetStore::new(database.clone()), SeaOrmLedgerReports::new(database.clone()));
     let process = ProcessId::from_uuid(Uuid::from_u128(1));
     store.register(process).await.unwrap();
+    let apart = DAYS * 86_400_000 / records;
     let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
     while after < records {
-        let charge = |number| UsageCharge { record: typical(number, keys), messages: Vec::new() };
+        let charge = |number| UsageCharge { record: typical(number, keys, apart), messages: Vec::new() };
         let entries = (after..after + BATCH).map(|number| FoldEntry { charge: charge(number), allowances: Vec::new() });
         let request = FoldRequest { process, after, up_to: after + BATCH, entries: entries.collect() };
         let began = Instant::now();
@@ -128,11 +135,19 @@ async fn measure(records: u64, keys: u64) {
         usage.list(&next, 100).await.unwrap();
         println!("  list by {what}: {first:?}, the next page {:?}", began.elapsed());
     }
+    let since = at(0).date_naive();
+    for (what, workspaces) in [("all", None), ("one workspace", Some(vec![workspace_id(0)]))] {
+        let groups = vec![UsageGroup::Day, UsageGroup::Model];
+        let days = UsageSumQuery::of_days(since, since + TimeDelta::days(i64::try_from(DAYS).unwrap() + 1));
+        let began = Instant::now();
+        let sums = usage.sum(&UsageSumQuery { groups, workspaces, ..days }, 10_000).await.unwrap();
+        println!("  sums of a year by day and model, {what}: {:?}, {} rows", began.elapsed(), sums.len());
+    }
     let began = Instant::now();
     let audit = reports.audit().await.unwrap();
     println!("  audit: {:?}, {} records, {} counters", began.elapsed(), audit.records, audit.counters);
     assert_eq!(audit.discrepancies, []);
-    clock.advance(Duration::from_hours(24 * 400));
+    clock.advance(Duration::from_hours(24 * (DAYS + 400)));
     let removing = async {
         let began = Instant::now();
         assert_eq!(reports.prune(Duration::ZERO, RETENTION_RECORDS).await.unwrap().removed, RETENTION_RECORDS);
@@ -150,4 +165,5 @@ async fn records_take_little_space_and_time() {
     let records = std::env::var("TOLLGATE_GROWTH_RECORDS").map_or(200_000, |records| records.parse().unwrap());
     measure(records, 1).await;
     measure(records, 5_000).await;
+    measure(records, 100_000).await;
 }

@@ -25,6 +25,15 @@ impl State {
         self.guardrails.iter().find(|stored| stored.id == id)
     }
 
+    /// Returns the place of a guardrail if its version and its place as the default are still those.
+    fn unchanged(&self, before: &PlacedGuardrail) -> Option<usize> {
+        let Guardrail { id, workspace_id, version, .. } = before.guardrail;
+        let default = self.workspace(workspace_id).and_then(|workspace| workspace.default_guardrail_id);
+        let is_same = |stored: &Guardrail| stored.id == id && stored.version == version;
+        let at = self.guardrails.iter().position(is_same)?;
+        ((default == Some(id)) == before.workspace_default).then_some(at)
+    }
+
     fn keep_version(&mut self, guardrail: &Guardrail, changed_at: DateTime<Utc>, audit: &AuditDraft) {
         let changed_by = audit.actor.name.clone();
         self.guardrail_versions.push(GuardrailVersion { guardrail: guardrail.clone(), changed_at, changed_by });
@@ -65,22 +74,22 @@ impl MemoryGuardrails {
         Ok(true)
     }
 
-    fn replace(&self, guardrail: &Guardrail, default: Option<bool>, audit: &AuditDraft) -> Result<bool, StoreError> {
+    fn replace(
+        &self,
+        before: &PlacedGuardrail,
+        after: &PlacedGuardrail,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
-        let Some(stored) = state.guardrails.iter_mut().find(|stored| stored.id == guardrail.id) else {
-            return Ok(false);
-        };
-        if stored.version.checked_add(1) != Some(guardrail.version) {
-            return Ok(false);
-        }
+        let Some(at) = state.unchanged(before) else { return Ok(false) };
+        let PlacedGuardrail { guardrail, workspace_default } = after;
+        let stored = &mut state.guardrails[at];
         let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
         let is_budget_changed = stored.budget != budget;
         *stored = Guardrail { name, budget, rules, version, updated_at, ..stored.clone() };
         let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.0.now()));
         state.keep_version(&stored, at, audit);
-        if let Some(default) = default {
-            state.place(&stored, default, self.0.now());
-        }
+        state.place(&stored, *workspace_default, self.0.now());
         let subjects = [ChangeSubject::Guardrail(guardrail.id)];
         if is_budget_changed {
             state.limits_changed(self.0.now(), subjects);
@@ -100,11 +109,11 @@ impl GuardrailRepository for MemoryGuardrails {
 
     async fn update(
         &self,
-        guardrail: &Guardrail,
-        default: Option<bool>,
+        before: &PlacedGuardrail,
+        after: &PlacedGuardrail,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        self.replace(guardrail, default, audit)
+        self.replace(before, after, audit)
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
@@ -163,10 +172,10 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(GuardrailPage { guardrails: found.into_iter().skip(offset).take(limit).collect(), total })
     }
 
-    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
-        let is_same = |stored: &Guardrail| stored.id == id && stored.version == version;
-        let Some(at) = state.guardrails.iter().position(is_same) else { return Ok(false) };
+        let Some(at) = state.unchanged(before) else { return Ok(false) };
+        let id = before.guardrail.id;
         let guardrail = state.guardrails.remove(at);
         state.guardrail_versions.retain(|kept| kept.guardrail.id != id);
         let mut subjects = vec![ChangeSubject::Guardrail(id)];

@@ -22,7 +22,7 @@ use super::assignments::{
     ASSIGNED_AT_ONCE, assign, find_assignable, find_holders, release, select_all_live_holders, select_live_holders,
     to_assignment,
 };
-use super::rows::{clear_guardrail, commit_change, is_within, set_guardrail, workspace_exists};
+use super::rows::{commit_change, is_within, set_guardrail, workspace_by_id, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges};
 use crate::change_feed::LimitChange;
 use crate::convert::{hash, key_column, key_id, millis, moment, parse, spend_limit};
@@ -57,14 +57,15 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
 
     async fn update(
         &self,
-        guardrail: &Guardrail,
-        default: Option<bool>,
+        before: &PlacedGuardrail,
+        after: &PlacedGuardrail,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
+        let (was_default, PlacedGuardrail { guardrail, workspace_default }) = (before.workspace_default, after);
         let row = to_row(guardrail)?;
         let transaction = self.database.begin().await?;
-        let Some(before) = find(&transaction, guardrail.id).await? else { return Ok(false) };
-        let updated = Entity::update_many()
+        let Some(before) = find_unchanged(&transaction, before).await? else { return Ok(false) };
+        Entity::update_many()
             .col_expr(Column::Name, Expr::value(row.name.clone()))
             .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
             .col_expr(Column::LimitReset, Expr::value(row.limit_reset.clone()))
@@ -72,23 +73,19 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .col_expr(Column::Version, Expr::value(row.version))
             .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
             .filter(Column::Id.eq(row.id.clone()))
-            .filter(Column::Version.eq(row.version.saturating_sub(1)))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        if updated.rows_affected == 0 {
-            return Ok(false);
-        }
         let now = self.database.now();
         let changed_at = row.updated_at.unwrap_or_else(|| millis(now));
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
-        let is_moved = match default {
-            Some(true) => set_guardrail(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
-            Some(false) => !clear_guardrail(&transaction, &row.id, &mut rows).await?.is_empty(),
-            None => false,
-        };
+        let is_moved = was_default != *workspace_default;
+        if is_moved {
+            let default = workspace_default.then_some(row.id.as_str());
+            set_guardrail(&transaction, &row.workspace_id, default, &mut rows).await?;
+        }
         let workspace = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
         let subjects: Vec<_> = workspace.into_iter().chain([ChangeSubject::Guardrail(guardrail.id)]).collect();
         let limits = (&before.limit_pico, &before.limit_reset) != (&row.limit_pico, &row.limit_reset);
@@ -166,10 +163,10 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         Ok(GuardrailPage { guardrails: rows.iter().map(placed).collect::<Result<_, StoreError>>()?, total })
     }
 
-    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let PlacedGuardrail { guardrail: Guardrail { id, workspace_id, .. }, workspace_default } = *before;
         let transaction = self.database.begin().await?;
-        let found = find(&transaction, id).await?.filter(|found| found.version == i64::from(version));
-        let Some(before) = found else { return Ok(false) };
+        let Some(before) = find_unchanged(&transaction, before).await? else { return Ok(false) };
         let mut rows = RowChanges::default();
         let mut freed = Vec::new();
         for (key, digest) in find_holders(&transaction, &before.id).await? {
@@ -183,21 +180,17 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        let displaced = clear_guardrail(&transaction, &id.to_string(), &mut rows).await?;
+        if workspace_default {
+            set_guardrail(&transaction, &before.workspace_id, None, &mut rows).await?;
+        }
         guardrail_versions::Entity::delete_many()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        let deleted = Entity::delete_by_id(id.to_string()).exec(&transaction).await.map_err(store_error)?;
-        if deleted.rows_affected == 0 {
-            return Ok(false);
-        }
+        Entity::delete_by_id(id.to_string()).exec(&transaction).await.map_err(store_error)?;
         let mut subjects = vec![ChangeSubject::Guardrail(id)];
-        for workspace_id in displaced {
-            subjects.push(ChangeSubject::Workspace(parse(&workspace_id, "workspaces.id", id)?));
-        }
-        let workspace_id = parse(&before.workspace_id, "guardrails.workspace_id", id)?;
+        subjects.extend(workspace_default.then_some(ChangeSubject::Workspace(workspace_id)));
         subjects.extend(ChangeSubject::keys_of(workspace_id, &freed));
         let limits = LimitChange::of(before.limit_pico.is_some());
         commit_change(transaction, self.database.now(), (&subjects, limits), audit, &rows).await?;
@@ -311,6 +304,20 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
 
 async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
+}
+
+/// Returns the row of a guardrail if its version and its place as the default are still those.
+async fn find_unchanged(
+    transaction: &impl ConnectionTrait,
+    before: &PlacedGuardrail,
+) -> Result<Option<Model>, StoreError> {
+    let PlacedGuardrail { guardrail: Guardrail { id, workspace_id, version, .. }, workspace_default } = before;
+    let workspace = workspace_by_id(*workspace_id).one(transaction).await.map_err(store_error)?;
+    let default = workspace.and_then(|workspace| workspace.default_guardrail_id);
+    if (default == Some(id.to_string())) != *workspace_default {
+        return Ok(None);
+    }
+    Ok(find(transaction, *id).await?.filter(|row| row.version == i64::from(*version)))
 }
 
 async fn keep_version(

@@ -74,21 +74,6 @@ pub(super) async fn set_guardrail(
     Ok(Some(before.default_guardrail_id.as_deref() != guardrail_id))
 }
 
-/// Clears a guardrail from all workspaces. Returns the ids of these workspaces.
-pub(super) async fn clear_guardrail(
-    transaction: &impl ConnectionTrait,
-    guardrail_id: &str,
-    rows: &mut RowChanges,
-) -> Result<Vec<String>, StoreError> {
-    let below = workspaces::Entity::find().filter(workspaces::Column::DefaultGuardrailId.eq(guardrail_id));
-    let mut displaced = Vec::new();
-    for workspace in below.all(transaction).await.map_err(store_error)? {
-        set_guardrail(transaction, &workspace.id, None, rows).await?;
-        displaced.push(workspace.id);
-    }
-    Ok(displaced)
-}
-
 /// A change without an entry in the feed.
 pub(super) const NO_CHANGE: (&[ChangeSubject], LimitChange) = (&[], LimitChange::None);
 

@@ -10,7 +10,7 @@ use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::error::StoreError;
 use domain::guardrail::{
     BuiltinContentFilter, BuiltinFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository,
-    GuardrailRules, MockGuardrailPolicies, Policy,
+    GuardrailRules, MockGuardrailPolicies, PlacedGuardrail, Policy,
 };
 use domain::json::Json;
 use domain::model::{Model, Pricing};
@@ -250,8 +250,9 @@ async fn exceeded_guardrail_budget_returns_402_with_id() {
     let guardrail = Guardrail { budget, ..ruled(GuardrailRules::default()) };
     let setup = Setup::answering([]).await;
     let stored = setup.store.guardrails().find(guardrail.id).await.unwrap().unwrap();
-    let changed = Guardrail { budget, version: stored.version + 1, ..stored };
-    assert!(setup.store.guardrails().update(&changed, None, &audit_draft()).await.unwrap());
+    let changed = Guardrail { budget, version: stored.version + 1, ..stored.clone() };
+    let [before, after] = [stored, changed].map(|guardrail| PlacedGuardrail { guardrail, workspace_default: false });
+    assert!(setup.store.guardrails().update(&before, &after, &audit_draft()).await.unwrap());
     let gateway = Setup { policies: policies(guardrail), ..setup }.start();
     let reply = gateway.decide(BODY).await;
     assert!(reply.expect_error(402).contains("the daily budget of the guardrail"));

@@ -8,6 +8,7 @@ mod filters;
 mod footprint;
 mod governed;
 mod keys;
+mod management;
 mod promote;
 mod recording;
 mod replicas;
@@ -74,6 +75,8 @@ enum Part {
     Wires,
     /// A model by its slug, and the count, beside a bare handler.
     Catalogue,
+    /// Reads of keys beside 100,000 keys.
+    Management,
     /// 100,000 keys to a guardrail in one call.
     Assign,
     /// A large file beside a plain copy.
@@ -141,6 +144,10 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Catalogue) {
         print_progress("the catalogue");
         figures.extend(catalogue::measure(&bench).await?);
+    }
+    if wanted(Part::Management) {
+        print_progress("reads of keys");
+        figures.extend(management::measure(&bench).await?);
     }
     if wanted(Part::Assign) {
         print_progress("bulk assignment");

@@ -23,7 +23,7 @@ impl ManageGuardrails {
             check_default(by, before.workspace_default)?;
             change.check_version(before.version())?;
             let audit = change.audited(audit_draft(by, "guardrail.delete", Some(&before), None), &());
-            if self.guardrails.delete(before.guardrail.id, before.guardrail.version, &audit).await? {
+            if self.guardrails.delete(&before, &audit).await? {
                 return Ok(());
             }
         }

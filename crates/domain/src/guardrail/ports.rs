@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, Policy};
+use super::{AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, PlacedGuardrail, Policy};
 use crate::api_key::{InferenceKey, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::ManagementScope;
@@ -56,13 +56,13 @@ pub trait GuardrailRepository: Send + Sync {
     /// the default of its workspace, replacing the previous one.
     async fn insert(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Replaces name, budget and rules, and stores the result as a version, if the stored version is one below
-    /// `guardrail.version`; returns false otherwise. `default` makes the guardrail its workspace's default or removes
-    /// it as the default.
+    /// Replaces name, budget and rules, stores the result as a version, and makes the guardrail its workspace's default
+    /// or removes it as the default, if the stored version is that of `before` and `before` tells whether the guardrail
+    /// is the default; returns false otherwise.
     async fn update(
         &self,
-        guardrail: &Guardrail,
-        default: Option<bool>,
+        before: &PlacedGuardrail,
+        after: &PlacedGuardrail,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
@@ -78,9 +78,9 @@ pub trait GuardrailRepository: Send + Sync {
     /// Returns the versions of a guardrail, newest first. The newest is the current state.
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
 
-    /// Deletes a guardrail with its versions and removes it from every key and workspace, if `version` is its version;
-    /// returns false otherwise, or if it does not exist.
-    async fn delete(&self, id: GuardrailId, version: u32, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Deletes a guardrail with its versions and removes it from every key and its workspace, if the stored version is
+    /// that of `before` and `before` tells whether the guardrail is the default; returns false otherwise.
+    async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Sets the default guardrail of a workspace, or clears it with `None`. Returns false if the workspace does not
     /// exist or the guardrail belongs to another workspace.

@@ -53,7 +53,7 @@ impl ManageGuardrails {
             };
             let after = PlacedGuardrail { guardrail, workspace_default };
             let audit = change.audited(audit_draft(by, action, Some(&before), Some(&after)), &after);
-            if self.guardrails.update(&after.guardrail, default, &audit).await? {
+            if self.guardrails.update(&before, &after, &audit).await? {
                 return Ok(after);
             }
         }

@@ -9,8 +9,8 @@ use super::super::join_all;
 use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
-    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, suspend, workspace,
-    workspace_id,
+    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, placed, suspend,
+    update_guardrail, workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, KeyInsertion, KeyUpdate, LastKeyRule};
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
@@ -210,15 +210,15 @@ async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap().is_inserted());
     assert_entries!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), false, &draft));
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
-    assert_entries!(stores, 1, Ok(true), guardrails.update(&second, None, &draft));
-    assert_entries!(stores, 0, Ok(false), guardrails.update(&second, None, &draft));
+    assert_entries!(stores, 1, Ok(true), update_guardrail(&**guardrails, &second, [false; 2], &draft));
+    assert_entries!(stores, 0, Ok(false), update_guardrail(&**guardrails, &second, [false; 2], &draft));
     assert_entries!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
     assert_entries!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
     assert_entries!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
-    assert_entries!(stores, 1, Ok(true), guardrails.delete(id, 2, &draft));
-    assert_entries!(stores, 0, Ok(false), guardrails.delete(id, 1, &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.delete(&placed(2, 2, true), &draft));
+    assert_entries!(stores, 0, Ok(false), guardrails.delete(&placed(2, 1, false), &draft));
 }
 
 async fn catalogue_changes_append_one_entry_each(stores: &Stores) {

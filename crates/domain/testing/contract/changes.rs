@@ -7,7 +7,7 @@ use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
-    limit_workspace, management_key, newest_change, suspend, workspace, workspace_id,
+    limit_workspace, management_key, newest_change, placed, suspend, update_guardrail, workspace, workspace_id,
 };
 use crate::api_key::{KeyReference, KeyUpdate, LastKeyRule};
 use crate::audit::Actor;
@@ -68,11 +68,11 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
             }
             3 => {
                 let changed = Guardrail { version: 2, ..guardrail(2, 1) };
-                assert!(stores.guardrails.update(&changed, Some(true), &draft).await.unwrap());
+                assert!(update_guardrail(&*stores.guardrails, &changed, [false, true], &draft).await.unwrap());
                 vec![workspace, rules]
             }
             4 => {
-                assert!(stores.guardrails.delete(guardrail_id(2), 2, &draft).await.unwrap());
+                assert!(stores.guardrails.delete(&placed(2, 2, true), &draft).await.unwrap());
                 vec![rules, workspace, key]
             }
             5 => {
@@ -110,7 +110,11 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     assert_eq!(unknown, WorkspaceUpdate::Differs);
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
-    assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
+    assert!(
+        !update_guardrail(&*stores.guardrails, &Guardrail { version: 7, ..guardrail(2, 1) }, [false; 2], &audit())
+            .await
+            .unwrap()
+    );
     assert!(!stores.models.apply(&CatalogueChange::default(), 99, &audit()).await.unwrap());
     assert_eq!(since(stores, before).await, Changes::Continued(Vec::new()));
     assert_eq!(newest_change(stores).await, before);
@@ -160,7 +164,7 @@ async fn many_keys_are_one_change(stores: &Stores) {
     assert_eq!(changed_since(stores, before).await, few);
     assign(1).await;
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(2), 1, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(2, 1, false), &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Guardrail(guardrail_id(2)), workspace]);
 }
 
@@ -196,7 +200,7 @@ async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
             assert!(stores.api_keys.insert(&inference_key(number, 1), &audit()).await.is_err());
         } else {
             let next = Guardrail { version: 2, ..guardrail(10 + number, 1) };
-            assert!(stores.guardrails.update(&next, None, &audit()).await.unwrap());
+            assert!(update_guardrail(&*stores.guardrails, &next, [false; 2], &audit()).await.unwrap());
             let Changes::Continued(changes) = since(stores, before).await else { panic!("a number is missing") };
             assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(next.id)));
         }
@@ -269,7 +273,11 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
     let before = feed().await;
     disable(stores, 1, true).await;
     stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
-    assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, None, &audit()).await.unwrap());
+    assert!(
+        update_guardrail(&*stores.guardrails, &Guardrail { version: 2, ..guardrail(2, 1) }, [false; 2], &audit())
+            .await
+            .unwrap()
+    );
     suspend(stores, 1, true).await;
     assert!(stores.models.apply(&CatalogueChange::default(), 0, &audit()).await.unwrap());
     assert_eq!(feed().await, before);
@@ -287,7 +295,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             }
             1 => {
                 let changed = Guardrail { version: 3, budget: Some(limit), ..guardrail(2, 1) };
-                assert!(stores.guardrails.update(&changed, None, &audit()).await.unwrap());
+                assert!(update_guardrail(&*stores.guardrails, &changed, [false; 2], &audit()).await.unwrap());
             }
             2 => {
                 let daily = Some(Usd::from_pico(7));
@@ -295,7 +303,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
             }
             3 => drop(add_credit(&*stores.workspaces, workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
             4 => assert!(clear_credit(&*stores.workspaces, workspace_id(1), &audit()).await.unwrap()),
-            _ => assert!(stores.guardrails.delete(guardrail_id(2), 3, &audit()).await.unwrap()),
+            _ => assert!(stores.guardrails.delete(&placed(2, 3, false), &audit()).await.unwrap()),
         }
         assert!(feed().await > before, "step {step}");
         assert_eq!(feed().await, newest_change(stores).await.number, "step {step}");

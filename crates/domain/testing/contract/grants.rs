@@ -6,7 +6,7 @@ use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
-    limit_workspace, management_key, suspend, workspace, workspace_id,
+    limit_workspace, management_key, placed, suspend, workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, GrantScope, KeyGrant, KeyUpdate, LastKeyRule};
 use crate::audit::Actor;
@@ -120,7 +120,7 @@ async fn changes_become_visible(stores: &Stores) {
         GrantScope::Management(_) => None,
     };
     assert_eq!(find(stores, 1).await.map(held), Some(Some(guardrail_id(9))));
-    stores.guardrails.delete(guardrail_id(9), 1, &audit()).await.unwrap();
+    stores.guardrails.delete(&placed(9, 1, false), &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.map(held), Some(None));
 }

@@ -4,7 +4,7 @@ use super::super::join_all;
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
-    key_id, newest_change, workspace_id,
+    key_id, newest_change, placed, update_guardrail, workspace_id,
 };
 use crate::api_key::GrantScope;
 use crate::audit::{Actor, AuditDraft, AuditEntry};
@@ -61,7 +61,7 @@ fn whole(number: u64, version: u32) -> Guardrail {
 }
 
 async fn update(stores: &Stores, guardrail: &Guardrail, audit: &AuditDraft) -> bool {
-    stores.guardrails.update(guardrail, None, audit).await.unwrap()
+    update_guardrail(&*stores.guardrails, guardrail, [false; 2], audit).await.unwrap()
 }
 
 async fn stored(stores: &Stores, number: u64) -> Guardrail {
@@ -105,7 +105,7 @@ pub(super) async fn versions_returns_every_version(stores: &Stores) {
     let times: Vec<_> = versions.iter().map(|kept| kept.changed_at).collect();
     assert_eq!(times, [at(103), at(102), at(10)], "when each came to be");
     assert_eq!(stores.guardrails.versions(guardrail_id(11)).await.unwrap().len(), 1, "each has its own");
-    assert!(stores.guardrails.delete(guardrail_id(10), 3, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(10, 3, false), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
 }
 
@@ -115,7 +115,8 @@ pub(super) async fn update_accepts_next_version_only(stores: &Stores) {
     let before = (newest_change(stores).await, newest_entry(stores).await);
     for version in [0, 1, 3, u32::MAX] {
         assert!(!update(stores, &named(10, "no", version), &audit()).await, "{version}");
-        let default = stores.guardrails.update(&named(10, "no", version), Some(true), &audit()).await.unwrap();
+        let default =
+            update_guardrail(&*stores.guardrails, &named(10, "no", version), [false, true], &audit()).await.unwrap();
         assert!(!default, "{version}");
     }
     assert!(!update(stores, &named(12, "unknown", 2), &audit()).await);
@@ -135,7 +136,7 @@ pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
             update(stores, &rival, &by("user:ada", &format!("rival {number}"))).await
         } else {
             let audit = by("user:ada", &format!("rival {number}"));
-            stores.guardrails.update(&rival, Some(true), &audit).await.unwrap()
+            update_guardrail(&*stores.guardrails, &rival, [false, true], &audit).await.unwrap()
         };
         won.then_some(number)
     });
@@ -199,15 +200,34 @@ pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Sto
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
     add_guardrail(stores, &guardrail(11, 1)).await;
-    let update = async |number: u64, version: u32, default: bool| {
+    let update = async |number: u64, version: u32, was: bool, default: bool| {
         let changed = named(number, "changed", version);
-        assert!(stores.guardrails.update(&changed, Some(default), &audit()).await.unwrap());
+        assert!(update_guardrail(&*stores.guardrails, &changed, [was, default], &audit()).await.unwrap());
         assert_eq!(stored(stores, number).await, changed);
         default_of(stores, 1).await
     };
-    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "another default stays");
-    assert_eq!(update(11, 3, true).await, Some(guardrail_id(11)));
-    assert_eq!(update(11, 4, false).await, None);
+    assert_eq!(update(11, 2, false, false).await, Some(guardrail_id(10)), "another default stays");
+    assert_eq!(update(11, 3, false, true).await, Some(guardrail_id(11)));
+    assert_eq!(update(11, 4, true, false).await, None);
+}
+
+/// The right to change a guardrail depends on this: a change that was decided before another call made the guardrail the
+/// default, or removed it, is decided again.
+pub(super) async fn change_compares_whether_guardrail_is_default(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &guardrail(10, 1)).await;
+    assert!(stores.guardrails.insert(&guardrail(11, 1), true, &audit()).await.unwrap());
+    let before = (newest_change(stores).await, newest_entry(stores).await);
+    for (number, was) in [(10, true), (11, false)] {
+        for becomes in [false, true] {
+            let next = named(number, "next", 2);
+            assert!(!update_guardrail(&*stores.guardrails, &next, [was, becomes], &audit()).await.unwrap());
+        }
+        assert!(!stores.guardrails.delete(&placed(number, 1, was), &audit()).await.unwrap());
+    }
+    assert_eq!((newest_change(stores).await, newest_entry(stores).await), before, "nothing has changed");
+    assert_eq!(default_of(stores, 1).await, Some(guardrail_id(11)));
+    assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1), guardrail(10, 1)]);
 }
 
 pub(super) async fn delete_clears_default(stores: &Stores) {
@@ -215,7 +235,7 @@ pub(super) async fn delete_clears_default(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(10, 1, true), &audit()).await.unwrap());
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Workspace(workspace_id(1))];
     assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(default_of(stores, 1).await, None);
@@ -236,17 +256,21 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     wrote("insert default").await;
     assert!(update(stores, &named(10, "two", 2), &by("update")).await);
     wrote("update").await;
-    assert!(stores.guardrails.update(&named(10, "three", 3), Some(true), &by("update default")).await.unwrap());
+    assert!(
+        update_guardrail(&*stores.guardrails, &named(10, "three", 3), [false, true], &by("update default"))
+            .await
+            .unwrap()
+    );
     wrote("update default").await;
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
     stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
-    assert!(stores.guardrails.delete(guardrail_id(11), 1, &by("delete")).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(11, 1, false), &by("delete")).await.unwrap());
     wrote("delete").await;
     // Failed changes have no entry.
-    assert!(!stores.guardrails.delete(guardrail_id(11), 1, &by("again")).await.unwrap());
+    assert!(!stores.guardrails.delete(&placed(11, 1, false), &by("again")).await.unwrap());
     assert!(!stores.guardrails.insert(&guardrail(12, 9), false, &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());

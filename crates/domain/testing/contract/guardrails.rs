@@ -3,13 +3,13 @@
 use super::super::{delete_key, join_all};
 use super::Stores;
 use super::guardrail_changes::{
-    changes_write_their_audit_entry, concurrent_updates_succeed_once, delete_clears_default,
-    set_default_accepts_own_guardrail_only, update_accepts_next_version_only,
+    change_compares_whether_guardrail_is_default, changes_write_their_audit_entry, concurrent_updates_succeed_once,
+    delete_clears_default, set_default_accepts_own_guardrail_only, update_accepts_next_version_only,
     update_default_sets_default_in_same_transaction, update_stores_every_field, versions_returns_every_version,
 };
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
-    management_key, newest_change, workspace_id,
+    management_key, newest_change, placed, workspace_id,
 };
 use crate::api_key::{ApiKey, KeyReference, LastKeyRule};
 use crate::audit::Actor;
@@ -39,6 +39,7 @@ suite! {
         concurrent_updates_succeed_once,
         set_default_accepts_own_guardrail_only,
         update_default_sets_default_in_same_transaction,
+        change_compares_whether_guardrail_is_default,
         delete_clears_default,
         changes_write_their_audit_entry,
     }
@@ -191,14 +192,14 @@ async fn delete_unassigns_all_keys(stores: &Stores) {
     assign(stores, guardrail_id(10), &[1]).await;
     assign(stores, guardrail_id(11), &[2]).await;
     let before = newest_change(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(10, 1, false), &audit()).await.unwrap());
     let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Key(hash(1))];
     assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(stores.guardrails.find(guardrail_id(10)).await.unwrap(), None);
     assert_eq!(held_by(stores, 1).await, None);
     assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)), "another guardrail is untouched");
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 0);
-    assert!(!stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
+    assert!(!stores.guardrails.delete(&placed(10, 1, false), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1)]);
 }
 
@@ -224,7 +225,7 @@ async fn delete_during_assignment_leaves_no_key(stores: &Stores) {
     insert_fixtures(stores).await;
     let acts = (0..6).map(|number| async move {
         if number == 3 {
-            assert!(stores.guardrails.delete(guardrail_id(10), 1, &audit()).await.unwrap());
+            assert!(stores.guardrails.delete(&placed(10, 1, false), &audit()).await.unwrap());
         } else {
             let assigned = assign(stores, guardrail_id(10), &[1, 2, 3]).await;
             assert!(assigned == Some(3) || assigned.is_none(), "{assigned:?}");

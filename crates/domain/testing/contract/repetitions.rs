@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{audit, guardrail, guardrail_id, workspace, workspace_id};
+use super::samples::{audit, guardrail, placed, workspace, workspace_id};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredResponse};
@@ -90,7 +90,7 @@ async fn repeated_change_fails_and_changes_nothing(stores: &Stores) {
     let entries = stores.audit.read(0, 10).await.unwrap().len();
     let again = insert_guardrail(stores, 11, &other).await;
     assert!(matches!(again, Err(StoreError::Repeated)), "{again:?}");
-    let deleted = stores.guardrails.delete(guardrail_id(10), 1, &draft(&other)).await;
+    let deleted = stores.guardrails.delete(&placed(10, 1, false), &draft(&other)).await;
     assert!(matches!(deleted, Err(StoreError::Repeated)), "{deleted:?}");
     assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap().len(), 1);
     assert_eq!(stores.audit.read(0, 10).await.unwrap().len(), entries);

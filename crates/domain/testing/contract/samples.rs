@@ -14,7 +14,7 @@ use crate::budget::{
 };
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
-use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
+use crate::guardrail::{Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, PlacedGuardrail};
 use crate::ids::{ApiKeyId, DestinationId, DocumentId, GuardrailId, ProcessId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
@@ -114,6 +114,24 @@ pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
         created_at: at(i64::try_from(number).unwrap()),
         updated_at: None,
     }
+}
+
+/// Returns a guardrail of workspace 1 in a version.
+pub(super) fn placed(number: u64, version: u32, workspace_default: bool) -> PlacedGuardrail {
+    PlacedGuardrail { guardrail: Guardrail { version, ..guardrail(number, 1) }, workspace_default }
+}
+
+/// Replaces the version before `after` by `after`. `defaults`: whether it is the default before and after.
+pub(super) async fn update_guardrail(
+    guardrails: &dyn GuardrailRepository,
+    after: &Guardrail,
+    defaults: [bool; 2],
+    audit: &AuditDraft,
+) -> Result<bool, StoreError> {
+    let before = Guardrail { version: after.version.saturating_sub(1), ..after.clone() };
+    let [before, after] = [(before, defaults[0]), (after.clone(), defaults[1])]
+        .map(|(guardrail, workspace_default)| PlacedGuardrail { guardrail, workspace_default });
+    guardrails.update(&before, &after, audit).await
 }
 
 /// Returns the audit entry of test changes.

@@ -10,6 +10,7 @@ use crate::api_key::LastKeyRule;
 use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::file::{DocumentQuota, PendingDocument, Reservation};
+use crate::guardrail::PlacedGuardrail;
 use crate::naming::ResourceName;
 use crate::observability::{Destination, DestinationInsert};
 use crate::testing::{add_credit, clear_credit};
@@ -48,7 +49,13 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
     assert_eq!(changed_since(stores, newest).await, []);
     assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
-    assert!(stores.guardrails.delete(guardrail(1, 2).id, 1, &audit()).await.unwrap());
+    assert!(
+        stores
+            .guardrails
+            .delete(&PlacedGuardrail { guardrail: guardrail(1, 2), workspace_default: false }, &audit())
+            .await
+            .unwrap()
+    );
     assert!(stores.destinations.delete(own.id, None, &audit()).await.unwrap());
     let documents = WorkspaceContents { documents: 1, ..WorkspaceContents::default() };
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(documents));

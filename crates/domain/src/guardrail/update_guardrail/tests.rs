@@ -120,7 +120,7 @@ async fn update_retries_on_newest_record_and_gives_up() {
         let version = u32::try_from(counted.fetch_add(1, Ordering::SeqCst)).unwrap() + 1;
         Ok(Some(Guardrail { version, ..guardrail(1) }))
     });
-    overtaken.expect_update().returning(|after, _, _| Ok(after.version == 4));
+    overtaken.expect_update().returning(|_, after, _| Ok(after.guardrail.version == 4));
     let (id, draft) = (guardrail(1).id.to_string(), read(r#"{"name":"b"}"#).unwrap());
     let after = with(overtaken, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap();
     assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));

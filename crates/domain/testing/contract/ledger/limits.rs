@@ -2,7 +2,8 @@
 
 use super::super::Stores;
 use super::super::samples::{
-    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
+    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, placed, update_guardrail,
+    workspace_id,
 };
 use super::fixtures::{
     id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, payer_under, reserve, spend, usd, used, utc,
@@ -173,8 +174,8 @@ pub(super) async fn guardrail_budgets_count_per_key(stores: &Stores) {
     spend(stores, 6, &Payer { api_key: key_id(3), ..payer(1) }, 1_000).await;
     reserve(stores, 5, &second, 40).await.unwrap();
     let unlimited = Guardrail { budget: None, version: 2, ..guardrail_with(1, 1, None) };
-    assert!(stores.guardrails.update(&unlimited, None, &audit()).await.unwrap());
+    assert!(update_guardrail(&*stores.guardrails, &unlimited, [false; 2], &audit()).await.unwrap());
     reserve(stores, 7, &second, 1_000).await.expect("a removed budget has no effect");
-    assert!(stores.guardrails.delete(guardrail_id(2), 1, &audit()).await.unwrap());
+    assert!(stores.guardrails.delete(&placed(2, 1, false), &audit()).await.unwrap());
     reserve(stores, 8, &both, 1_000).await.expect("nor does a guardrail that is gone");
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::Stores;
 use super::super::samples::{
-    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
+    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, update_guardrail, workspace_id,
 };
 use super::fixtures::{
     adds_up, attempt, id, insert_fixtures, limit_key, limit_statuses, limit_workspace, payer, payer_under, record,
@@ -264,7 +264,7 @@ impl Model {
                 let number = [1, 2][place];
                 let found = stores.guardrails.find(guardrail_id(number)).await.unwrap().unwrap();
                 let changed = Guardrail { budget, version: found.version + 1, ..found };
-                assert!(stores.guardrails.update(&changed, None, &audit()).await.unwrap());
+                assert!(update_guardrail(&*stores.guardrails, &changed, [false; 2], &audit()).await.unwrap());
                 self.guardrails[place] = budget;
             }
             LedgerStep::AddCredit(pico) => {
