@@ -221,6 +221,8 @@ fn calibration_error_of_calibrated_scores_is_not_distinguishable() {
     }
     let wrong = of_equal_score(0.9, 60, 200).calibration_error(7).unwrap();
     assert!(near(wrong.observed, 0.2) && wrong.is_distinguishable());
+    let at_quantile = CalibrationError { observed: 0.04, reference_mean: 0.02, reference_quantile: 0.04 };
+    assert!(!at_quantile.is_distinguishable());
 }
 
 #[test]
