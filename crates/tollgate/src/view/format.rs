@@ -12,15 +12,6 @@ pub struct List<T> {
     pub data: Vec<T>,
 }
 
-/// The result of a deletion: `{"id":…,"deleted":true}`.
-#[derive(Debug, Serialize)]
-pub struct Deleted<'a> {
-    /// The id of the deleted record.
-    pub id: &'a str,
-    /// Always true.
-    pub deleted: bool,
-}
-
 /// An amount in USD.
 #[derive(Debug, Clone, Copy)]
 pub struct UsdNumber(pub Usd);
