@@ -116,6 +116,52 @@ pub(super) async fn page_has_filters_order_and_total(stores: &Stores) {
     ] {
         assert_eq!(page(&filter, 0, 100).await, (hashes(expected), expected.len() as u64), "{filter:?}");
     }
+    for filter in every_filter() {
+        let (whole, total) = page(&filter, 0, 100).await;
+        let mut expected: Vec<_> = keys.iter().filter(|key| matches(key, &filter)).map(|key| key.hash).collect();
+        let mut listed = whole.clone();
+        listed.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!((listed, total), (expected, whole.len() as u64), "{filter:?}");
+        let mut walked = Vec::new();
+        while let (next, count) = page(&filter, walked.len() as u64, 2).await
+            && !next.is_empty()
+        {
+            assert_eq!(count, total, "{filter:?}");
+            walked.extend(next);
+        }
+        assert_eq!(walked, whole, "{filter:?}");
+    }
     let (found, _) = stores.api_keys.page(&KeyFilter { only_enabled: true, ..all }, 0, 2).await.unwrap();
     assert_eq!(found, [keys[4].clone(), keys[3].clone()], "field by field");
+}
+
+/// Returns all combinations of the values of a filter.
+fn every_filter() -> Vec<KeyFilter> {
+    let mut filters = vec![KeyFilter::default()];
+    let mut vary = |change: fn(&mut KeyFilter)| {
+        let mut changed = filters.clone();
+        changed.iter_mut().for_each(change);
+        filters.extend(changed);
+    };
+    vary(|filter| filter.is_management = true);
+    vary(|filter| filter.workspaces = Some(vec![workspace_id(1), workspace_id(3)]));
+    vary(|filter| filter.name = Some("key 4 ✓".to_owned()));
+    vary(|filter| filter.external_user = Some("ann".to_owned()));
+    vary(|filter| filter.guardrail_id = Some(guardrail_id(9)));
+    vary(|filter| filter.only_enabled = true);
+    vary(|filter| filter.unexpired_at = Some(at(0)));
+    filters
+}
+
+fn matches(key: &ApiKey, filter: &KeyFilter) -> bool {
+    let workspace = key.scope.workspace_id();
+    let label = key.users.external.as_ref().map(UserLabel::as_str);
+    workspace.is_none() == filter.is_management
+        && filter.workspaces.as_ref().is_none_or(|of| workspace.is_none_or(|own| of.contains(&own)))
+        && filter.name.as_deref().is_none_or(|name| key.name.as_str() == name)
+        && filter.external_user.as_deref().is_none_or(|user| label == Some(user))
+        && filter.guardrail_id.is_none_or(|guardrail| key.guardrail_id == Some(guardrail))
+        && !(filter.only_enabled && key.disabled)
+        && filter.unexpired_at.is_none_or(|at| key.expires_at.is_none_or(|expiry| expiry > at))
 }

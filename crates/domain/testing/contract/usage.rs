@@ -31,6 +31,8 @@ suite! {
         sums_follow_charges_and_late_charges,
         sums_outlive_records_until_their_own_retention,
         list_filters_by_model_user_session_and_several_workspaces,
+        walk_over_pages_is_one_read_while_others_write,
+        last_use_is_the_start_of_the_newest_record,
         concurrent_charges_are_all_recorded,
         concurrent_charges_of_one_id_record_once,
     }
@@ -372,6 +374,51 @@ async fn sums_outlive_records_until_their_own_retention(stores: &Stores) {
     assert_eq!(prune(end - TimeDelta::milliseconds(1)).await, 0, "the day has not ended");
     assert_eq!((prune(end).await, prune(end).await), (1, 0));
     assert_eq!(requests().await, [1]);
+}
+
+async fn walk_over_pages_is_one_read_while_others_write(stores: &Stores) {
+    insert_fixtures(stores).await;
+    // Three records a time of charge.
+    let of = |number: u64| {
+        let day = TimeDelta::days(i64::try_from(number / 3).unwrap());
+        UsageRecord { charged_at: at(0) + day, ..record(number, 1) }
+    };
+    for number in 1..=20 {
+        settle(stores, of(number)).await.unwrap();
+    }
+    let filter = UsageFilter::for_workspace(workspace_id(1));
+    let whole = stores.usage.list(&filter, 100).await.unwrap();
+    assert_eq!(whole.len(), 20);
+    for limit in [1, 2, 7, 20] {
+        let (mut walked, mut filter, mut newer) = (Vec::new(), filter.clone(), 100 * limit);
+        loop {
+            let page = stores.usage.list(&filter, limit).await.unwrap();
+            let Some(last) = page.last() else { break };
+            filter.after = Some((last.charged_at, last.id.clone()));
+            walked.extend(page);
+            newer += 1;
+            settle(stores, of(newer)).await.unwrap();
+        }
+        let newest: Vec<_> = walked.iter().rev().take(20).rev().cloned().collect();
+        assert_eq!(newest, whole, "pages of {limit}");
+        let mut ids: Vec<_> = walked.iter().map(|record| record.id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), walked.len(), "no record twice, pages of {limit}");
+    }
+}
+
+async fn last_use_is_the_start_of_the_newest_record(stores: &Stores) {
+    insert_fixtures(stores).await;
+    for number in [1, 3, 2] {
+        settle(stores, UsageRecord { created_at: at(60 * i64::try_from(number).unwrap()), ..record(number, 1) })
+            .await
+            .unwrap();
+    }
+    let of = record(1, 1).api_key;
+    let found = stores.usage.last_use(&[key_id(2), of, key_id(99)]).await.unwrap();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [(of, at(180))]);
+    assert!(stores.usage.last_use(&[]).await.unwrap().is_empty());
 }
 
 async fn concurrent_charges_are_all_recorded(stores: &Stores) {
