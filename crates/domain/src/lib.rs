@@ -87,6 +87,7 @@ pub mod repetition;
 pub mod retention;
 pub mod routing;
 pub mod secret;
+pub mod statistics;
 pub mod system;
 pub mod text;
 pub mod usage;

@@ -15,6 +15,7 @@ mod model;
 mod mutants;
 mod scale;
 mod servers;
+mod simulate;
 mod size;
 mod soak;
 mod step;
@@ -70,6 +71,9 @@ enum Task {
     Model,
     /// Compute what replicas ask of a PostgreSQL server, from measured coefficients; see docs/performance.md.
     Scale(scale::Options),
+    /// Find thresholds for models whose accuracy is known, and fail if they break their promise too often; see
+    /// docs/evidence.md.
+    Simulate(simulate::Options),
     /// Run the tests of PostgreSQL through PgBouncer in transaction mode, version 1.21 or later.
     Pooler,
     /// Count the code of each crate, the ports, the keys of the configuration and the words of the documents.
@@ -101,6 +105,7 @@ fn main() -> Result<()> {
         Task::Mutants(options) => mutants::run(&options),
         Task::Model => model::run(),
         Task::Scale(options) => scale::run(&options),
+        Task::Simulate(options) => simulate::run(&options),
         Task::Pooler => test::run_through_pooler(),
         Task::Size => size::run(),
         Task::Links => links::run(),

@@ -38,7 +38,7 @@ pub const DOMAIN: Order = Order {
         &["authority"],
         &["change"],
         &["model", "question"],
-        &["pricing"],
+        &["pricing", "statistics"],
         &["usage"],
         &["budget"],
         &["rate"],

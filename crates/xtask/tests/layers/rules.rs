@@ -183,6 +183,7 @@ const DOMAIN_DIRECT: &[&str] = &[
     "serde_json",
     "sha2",
     "shuttle", // only with `--cfg shuttle`
+    "statrs",
     "strsim",
     "thiserror",
     "tracing",
@@ -192,6 +193,7 @@ const DOMAIN_DIRECT: &[&str] = &[
 /// All crates in the build of `domain` alone.
 pub const DOMAIN_CLOSURE: &[&str] = &[
     "aho-corasick",
+    "approx",
     "async-trait",
     "autocfg",
     "base64",
@@ -209,6 +211,7 @@ pub const DOMAIN_CLOSURE: &[&str] = &[
     "hybrid-array",
     "itoa",
     "libc",
+    "libm",
     "memchr",
     "num-traits",
     "once_cell",
@@ -224,6 +227,7 @@ pub const DOMAIN_CLOSURE: &[&str] = &[
     "serde_json",
     "sha2",
     "slab",
+    "statrs",
     "strsim",
     "syn",
     "thiserror",

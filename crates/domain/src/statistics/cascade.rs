@@ -1,0 +1,87 @@
+//! The cost of a cascade: a first model answers, and a last model receives the questions that are not accepted.
+
+use super::{Probability, Proportion};
+
+/// A request that both models answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CascadeRequest {
+    /// The tokens of the state, which each stage receives.
+    pub state_tokens: u64,
+    /// The questions.
+    pub questions: Vec<CascadeQuestion>,
+}
+
+/// A question with the answers of both models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CascadeQuestion {
+    /// The tokens of the question.
+    pub tokens: u64,
+    /// The score of the first model's answer.
+    pub score: Option<Probability>,
+    /// True if the first model is wrong.
+    pub is_error_of_first: bool,
+    /// True if the last model is wrong.
+    pub is_error_of_last: bool,
+}
+
+/// The price of a token of the first model divided by that of the last model.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct PriceRatio(f64);
+
+impl PriceRatio {
+    /// Checks a ratio. `None` for a number that is negative or not finite.
+    pub fn new(ratio: f64) -> Option<Self> {
+        (ratio.is_finite() && ratio >= 0.0).then_some(Self(ratio))
+    }
+}
+
+/// The prediction for a cascade at a threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CascadePrediction {
+    /// The questions that the first model's answer decides.
+    pub accepted: Proportion,
+    /// The requests with a question for the last model.
+    pub escalated: Proportion,
+    /// The errors of the deciding answers.
+    pub risk: Proportion,
+    /// The cost relative to the last model alone; `None` without tokens.
+    pub relative_cost: Option<f64>,
+}
+
+impl CascadePrediction {
+    /// Returns true if the cascade costs less than the last model alone.
+    pub fn pays(&self) -> bool {
+        self.relative_cost.is_some_and(|cost| cost < 1.0)
+    }
+}
+
+/// Predicts accepted questions, errors and cost. The last model receives the state and the escalated questions of a
+/// request: `relative cost = price ratio + escalated tokens / all tokens`. Both models count tokens alike, and output
+/// tokens are free.
+pub fn predict_cascade(requests: &[CascadeRequest], ratio: PriceRatio, threshold: Probability) -> CascadePrediction {
+    let nothing = Proportion { count: 0, total: 0 };
+    let (mut accepted, mut escalated, mut risk) = (nothing, nothing, nothing);
+    let (mut tokens, mut escalated_tokens) = (0_u128, 0_u128);
+    for request in requests {
+        tokens += u128::from(request.state_tokens);
+        let mut has_escalation = false;
+        for question in &request.questions {
+            let is_accepted = question.score.is_some_and(|score| score >= threshold);
+            let is_error = if is_accepted { question.is_error_of_first } else { question.is_error_of_last };
+            accepted = accepted.add(usize::from(is_accepted), 1);
+            risk = risk.add(usize::from(is_error), 1);
+            tokens += u128::from(question.tokens);
+            if !is_accepted {
+                has_escalation = true;
+                escalated_tokens += u128::from(question.tokens);
+            }
+        }
+        escalated = escalated.add(usize::from(has_escalation), 1);
+        if has_escalation {
+            escalated_tokens += u128::from(request.state_tokens);
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is printed with a few digits")]
+    let relative_cost = (tokens > 0).then(|| ratio.0 + escalated_tokens as f64 / tokens as f64);
+    CascadePrediction { accepted, escalated, risk, relative_cost }
+}
