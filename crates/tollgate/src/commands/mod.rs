@@ -15,6 +15,7 @@ mod endpoint;
 mod generate;
 mod guardrail;
 mod key;
+mod preset;
 mod provider_preset;
 mod references;
 mod run;

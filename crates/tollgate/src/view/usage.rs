@@ -349,6 +349,7 @@ mod tests {
             trace: None,
             user: None,
             client_address: None,
+            preset: None,
             created_at: DateTime::from_timestamp(1_767_225_600, 0).unwrap(),
             latency: Duration::from_millis(50),
         };
