@@ -160,7 +160,7 @@ async fn request_with_preset_is_answered_and_recorded_with_its_version() {
 }
 
 #[tokio::test]
-async fn request_with_preset_of_no_use_is_rejected_with_a_sentence() {
+async fn unusable_preset_is_rejected_with_a_sentence() {
     let gateway = with_preset().await;
     let other = gateway.json(Caller::OfOtherWorkspace, "POST", "/api/alpha/decisions", ASK).await;
     assert_eq!(other.expect_error(404), "The workspace of this key has no preset \"triage\"");
