@@ -8,15 +8,11 @@ use std::sync::Arc;
 use actix_service::IntoServiceFactory;
 use actix_web::web::Payload;
 use actix_web::{App, HttpRequest, web};
-use domain::authority::{Authority, Restricted};
-use domain::decision::TestProviderError;
 use http_server::{BoundServer, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper, listen_tcp};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{ROUTES, openapi_document};
-use crate::endpoints::status::{self, ServerStatus};
-use crate::endpoints::test_provider::ProviderTestReport;
 use crate::gateway::{Gateway, HttpSettings};
 use crate::http::admission::InFlightCounts;
 use crate::http::detach::DetachOnDisconnect;
@@ -80,11 +76,6 @@ impl Application {
         self.connections.clone()
     }
 
-    /// Returns a handle for the operator of this process.
-    pub fn handle(&self) -> ServerHandle {
-        ServerHandle(Arc::clone(&self.gateway))
-    }
-
     /// Returns a function that reads the bytes held by request bodies, for metrics.
     pub fn body_memory(&self) -> impl Fn() -> usize + Send + Sync + 'static {
         let memory = Arc::clone(&self.gateway.body_memory);
@@ -121,33 +112,6 @@ impl Application {
             served
         };
         (running, stopper)
-    }
-}
-
-/// Operations of a server for the operator of its process.
-pub struct ServerHandle(Arc<Gateway>);
-
-impl ServerHandle {
-    /// Returns the status of the server.
-    ///
-    /// # Errors
-    /// None: the operator has every right.
-    pub async fn status(&self) -> Result<ServerStatus, Restricted> {
-        Ok(status::read(&self.0, &Authority::system()).await?.0)
-    }
-
-    /// Tests a provider.
-    ///
-    /// # Errors
-    /// The provider is not configured, or it has no endpoint and no model is given.
-    pub async fn test_provider(
-        &self,
-        slug: &str,
-        model: Option<&str>,
-    ) -> Result<ProviderTestReport, TestProviderError> {
-        let routed = self.0.services.routed.current();
-        let (endpoint, test) = routed.test_providers.execute(&Authority::system(), slug, model).await?;
-        Ok(ProviderTestReport::new(&endpoint, &test))
     }
 }
 

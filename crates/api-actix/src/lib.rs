@@ -20,9 +20,10 @@ mod rendered_openapi;
 mod services;
 
 pub use app::openapi_document;
-pub use application::{Application, ServerHandle, serve_operator};
+pub use application::{Application, serve_operator};
 pub use endpoints::status::{
-    EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
+    ConfiguredEndpoint, EndpointHealth, EndpointLimits, EndpointPrices, JournalStatus, LastError, ProcessStatus,
+    ProviderHealth, ProviderState, ServerState, ServerStatus, Status, StoreStatus,
 };
 pub use endpoints::test_provider::ProviderTestReport;
 pub use endpoints::usage::{usage_csv_head, usage_csv_line};

@@ -3,7 +3,6 @@
 pub mod cli;
 pub mod commands;
 pub mod config;
-pub mod control;
 pub mod output;
 pub mod routing;
 pub mod telemetry;

@@ -12,7 +12,7 @@ async fn ask_sends_one_request_to_the_running_server() -> Result<()> {
     let said = gateway.instance.refused(&["ask", "sandbox/decider", "--question", "Is it?", "--state", "x"]).await?;
     ensure!(said.contains("TOLLGATE_KEY") && said.contains("--key-file"), "{said}");
     gateway.instance.set_env("TOLLGATE_KEY", gateway.inference.secret.clone());
-    // The server is found by its control socket, although the command is configured with another address.
+    // The server is found by its socket, although the command is configured with another address.
     gateway.instance.set_env("TOLLGATE__SERVER__LISTEN", "127.0.0.1:9");
     let arguments = ["ask", "sandbox/decider", "--question", "refund=Is it a refund?", "--state", "It smokes."];
     let answer = gateway.instance.json(&arguments).await?;

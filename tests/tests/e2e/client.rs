@@ -1,95 +1,14 @@
-//! The command line as a client: over the socket of a server, by `--url`, and without a server.
+//! The sockets of servers, as the command line uses them.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Result, ensure};
 use tokio::net::UnixListener;
-use tollgate_tests::{Instance, Server};
+use tollgate_tests::Instance;
 
 fn folder(instance: &Instance) -> PathBuf {
     instance.path().join("data/tollgate.db.sockets")
-}
-
-/// Returns the names of all members, with those of the records inside.
-fn shape(value: &Value) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        if let Some(members) = value.as_object() {
-            names.extend(members.keys().cloned());
-            open.extend(members.values());
-        }
-    }
-    names
-}
-
-/// Runs the commands in one way; returns the shapes of their documents, and the actions and the kinds of actors in the
-/// audit log.
-async fn outcomes(instance: &Instance, way: &[&str], name: &str) -> Result<(Vec<BTreeSet<String>>, Vec<String>)> {
-    let run = async |arguments: &[&str]| instance.json(&[arguments, way].concat()).await;
-    let before = entries(instance).await?.len();
-    let key = run(&["key", "create", "--name", name, "--limit-usd", "1.50", "--limit-reset", "daily"]).await?;
-    let id = key["id"].as_str().context("no id")?.to_owned();
-    let guardrail = run(&["guardrail", "create", "--name", name]).await?;
-    let guarded = guardrail["id"].as_str().context("no id")?.to_owned();
-    let mut shapes = vec![shape(&key), shape(&guardrail)];
-    for command in [
-        &["key", "show", name][..],
-        &["key", "update", &id, "--rpm", "7", "--no-limit"],
-        &["guardrail", "assign", &guarded, name],
-        &["key", "list", "--guardrail", &guarded],
-        &["guardrail", "unassign", &guarded, &id],
-        &["guardrail", "versions", &guarded],
-        &["key", "rotate", name],
-        &["destination", "list"],
-        &["guardrail", "delete", &guarded],
-        &["key", "delete", name],
-    ] {
-        shapes.push(shape(&run(command).await.with_context(|| format!("{command:?} {way:?}"))?));
-    }
-    let mut entries = entries(instance).await?;
-    entries.truncate(entries.len() - before);
-    let noted = entries.iter().map(|entry| {
-        let actor = entry["actor"].as_str().unwrap_or_default();
-        format!("{} by {}", entry["action"].as_str().unwrap_or_default(), actor.split(':').next().unwrap_or_default())
-    });
-    Ok((shapes, noted.collect()))
-}
-
-/// Returns the entries of the audit log, the newest first.
-async fn entries(instance: &Instance) -> Result<Vec<Value>> {
-    let log = instance.json(&["audit", "list", "--limit", "1000"]).await?;
-    Ok(log["data"].as_array().cloned().unwrap_or_default())
-}
-
-fn url(server: &Server) -> String {
-    format!("http://{}/api/v1", server.address())
-}
-
-#[tokio::test]
-async fn command_has_one_outcome_with_and_without_a_server() -> Result<()> {
-    let instance = Instance::new("")?;
-    let management = instance.management_key().await?;
-    std::fs::write(instance.path().join("key"), &management.secret)?;
-    let (shapes, noted) = outcomes(&instance, &[], "alone").await?;
-    ensure!(noted.len() == 8 && noted.iter().all(|entry| entry.ends_with(" by user")), "{noted:?}");
-    let server = instance.serve().await?;
-    let over_socket = outcomes(&instance, &[], "socket").await?;
-    ensure!(over_socket == (shapes.clone(), noted.clone()), "{over_socket:?}");
-    let (by_url, of_key) = outcomes(&instance, &["--url", &url(&server), "--key-file", "key"], "url").await?;
-    ensure!(by_url == shapes, "{by_url:?}");
-    let expected: Vec<String> = noted.iter().map(|entry| entry.replace(" by user", " by key")).collect();
-    ensure!(of_key == expected, "{of_key:?}");
-    let said = instance.refused(&["key", "list", "--url", &url(&server)]).await?;
-    ensure!(said.contains("TOLLGATE_MANAGEMENT_KEY"), "{said}");
-    let gone = url(&server);
-    server.stop().await?;
-    let said = instance.refused(&["key", "list", "--url", &gone, "--key-file", "key"]).await?;
-    ensure!(said.contains("the server did not answer"), "{said}");
-    Ok(())
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ async fn created_files_are_private_with_any_mask() -> Result<()> {
                 if mode | 0o700 == 0o700 && is_usable { Ok(()) } else { Err(anyhow::anyhow!("{mode:o}")) },
             );
         }
-        // Database, its side files, its locks, journal, blobs, control socket, key file, archive, configuration.
+        // Database, its side files, its locks, journal, blobs, socket, key file, archive, configuration.
         ensure!(seen >= 15, "{seen}");
         server.stop().await?;
     }

@@ -88,6 +88,7 @@ mod store_journals;
 mod stores;
 mod string_limits;
 mod taken_over_promotions;
+mod three_ways;
 mod throttling;
 mod unread_answers;
 mod uploads;

@@ -88,6 +88,8 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/keys/{key}/rotate", "", [403, 403, 200, 404, 200, 200]),
     ("GET", "/audit", "", UNRESTRICTED),
     ("GET", "/status", "", UNRESTRICTED),
+    ("GET", "/status?model=sandbox/decider", "", UNRESTRICTED),
+    ("GET", "/status?model=acme/none", "", [403, 403, 403, 403, 403, 404]),
     ("POST", "/providers/{provider}/test", "", UNRESTRICTED),
     ("PATCH", "/providers/{provider}", r#"{"paused":false}"#, UNRESTRICTED),
     ("POST", "/catalogue/imports?dry_run=true", r#"[{"id":"a/b"}]"#, [403, 403, 403, 403, 403, 400]),

@@ -4,16 +4,16 @@ use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::{Behaviour, Instance, Upstream};
+use tollgate_tests::{Behaviour, Instance, Upstream, record};
 
 use crate::gateway::{ANSWER, TestGateway, body};
 
-/// Runs a command with `--json` that may fail; returns its document and whether it succeeded.
+/// Runs a command with `--json` that may fail; returns its record and whether it succeeded.
 async fn document(instance: &Instance, arguments: &[&str]) -> Result<(Value, bool)> {
     let output = instance.run(&[arguments, &["--json"]].concat()).await?;
     let document = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    Ok((document, output.status.success()))
+    Ok((record(document), output.status.success()))
 }
 
 async fn text(instance: &Instance, arguments: &[&str]) -> Result<String> {
@@ -81,8 +81,9 @@ async fn status_fails_without_a_server_and_shows_every_server() -> Result<()> {
     second.stop().await?;
     let (status, ok) = document(&instance, &["status"]).await?;
     ensure!(!ok && status["ok"] == false && status["servers"] == serde_json::json!([]), "{status}");
+    ensure!(status["processes"].is_array() && status["endpoints"][0]["model"] == "sandbox/decider", "{status}");
     ensure!(text(&instance, &["status"]).await?.contains("No server is running"), "no sentence");
-    let folder = instance.path().join("data/tollgate.db.control");
+    let folder = instance.path().join("data/tollgate.db.sockets");
     let mode = std::fs::metadata(&folder)?.permissions().mode();
     ensure!(mode & 0o777 == 0o700, "{mode:o}");
     // The next start removes sockets of dead servers.
@@ -109,6 +110,8 @@ async fn endpoint_list_shows_health_of_running_server() -> Result<()> {
     ensure!(ok && listed["data"][0]["health"].is_null(), "{listed}");
     let shown = text(&gateway.instance, &["endpoint", "list"]).await?;
     ensure!(shown.contains("No server is running"), "{shown}");
+    let said = gateway.instance.refused(&["endpoint", "list", "--model", "acme/none"]).await?;
+    ensure!(said == "error: Model not found", "{said}");
     Ok(())
 }
 

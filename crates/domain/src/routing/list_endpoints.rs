@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ProviderSlug, ThrottleView};
 use crate::model::{Catalogue, GetModelError, Model};
+use crate::pricing::TokenPrices;
 use crate::system::Clock;
 
 /// A model and the endpoints that are configured for it.
@@ -61,6 +62,12 @@ impl ListEndpoints {
     pub fn all(&self) -> Vec<EndpointStatus> {
         let now = self.clock.monotonic();
         self.endpoints.all().iter().map(|endpoint| EndpointStatus::of(endpoint, &self.health, now)).collect()
+    }
+
+    /// Returns the catalogue's price of a token at an endpoint; `None` without a row or a fixed price.
+    pub fn catalogue_prices(&self, endpoint: &Endpoint) -> Option<TokenPrices> {
+        let pricing = &self.catalogue.snapshot().resolve(endpoint.model.as_str())?.model.pricing;
+        (!pricing.is_variable()).then_some(TokenPrices { prompt: pricing.prompt, completion: pricing.completion })
     }
 
     /// Returns true if the operator paused the provider.

@@ -113,8 +113,7 @@ pub enum Command {
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
     /// List endpoints
-    #[command(subcommand)]
-    Endpoint(EndpointCommand),
+    Endpoint(Resource<EndpointCommand>),
     /// Test providers
     #[command(subcommand)]
     Provider(ProviderCommand),
@@ -134,7 +133,7 @@ pub enum Command {
     #[command(subcommand)]
     Store(StoreCommand),
     /// Show the running servers of the database: readiness, stores, providers, journal; exits with 1 if none is ready
-    Status,
+    Status(ServerArgs),
     /// Check the configuration, the stores, the providers and the running servers
     Doctor {
         /// Audit the ledger only: compare every counter with the records, and every charge with its tokens and prices

@@ -7,6 +7,8 @@ use domain::audit::AuditAnchor;
 use domain::ids::ProcessId;
 use domain::usage::UsageOutcome;
 
+use super::ServerArgs;
+
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
 pub enum UsageCommand {
@@ -228,6 +230,9 @@ pub enum ProviderCommand {
         /// Model, by its name in the catalogue or at the provider [default: that of the first endpoint]
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
+        /// The server
+        #[command(flatten)]
+        server: ServerArgs,
     },
 }
 

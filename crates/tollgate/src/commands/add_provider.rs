@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use adapters_system::{SystemClock, read_hidden_line, request_reload};
 use anyhow::{Context as _, bail, ensure};
+use api_actix::ProviderTestReport;
 use domain::decision::{TestProvider, test_endpoint};
+use domain::json::Json;
 use domain::routing::ProviderSlug;
 use serde::Serialize;
 use toml_edit::DocumentMut;
@@ -17,11 +19,10 @@ use toml_edit::DocumentMut;
 use super::Context;
 use super::context::read_secret;
 use super::provider_preset::{KeySource, Preset};
+use super::servers::{self, STATUS};
 use crate::cli::AddProviderArgs;
 use crate::config::{Config, DEFAULT_FILE, load_text, read_text};
-use crate::control::ProviderTestReport;
-use crate::output::note;
-use crate::view::provider_test_lines;
+use crate::output::{note, record};
 use crate::wiring::{directory, single_provider};
 
 /// The added tables, and what followed.
@@ -68,9 +69,10 @@ pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<Exi
     let after = document.to_string();
     let config = load_text(Some(&file), &after, &context.environment)?;
     let provider = slug.parse().with_context(|| format!("{slug:?} cannot be used as a slug"))?;
-    let test = if args.no_test { None } else { Some(test_here(&config, &provider, None).await?) };
+    let test = if args.no_test { None } else { Some(test_here(&config, &provider).await?) };
     if let Some(test) = test.as_ref().filter(|test| !test.ok) {
-        context.output.show_lines(test, || provider_test_lines(test))?;
+        let test = Json::parse(&serde_json::to_string(test)?)?;
+        context.output.show_json(&test, || record(&test))?;
         note("Nothing was written: the test call failed. --no-test adds the provider without it.");
         return Ok(ExitCode::FAILURE);
     }
@@ -206,13 +208,9 @@ fn replace(file: &Path, before: &str, after: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// No such endpoint, or the provider's settings cannot be used. A failed call is in the report.
-pub(super) async fn test_here(
-    config: &Config,
-    slug: &ProviderSlug,
-    model: Option<&str>,
-) -> anyhow::Result<ProviderTestReport> {
+async fn test_here(config: &Config, slug: &ProviderSlug) -> anyhow::Result<ProviderTestReport> {
     let wire = config.providers.iter().find(|provider| provider.slug == *slug).map(|provider| provider.wire);
-    let endpoint = test_endpoint(&directory(config), slug, model, wire)?;
+    let endpoint = test_endpoint(&directory(config), slug, None, wire)?;
     let provider = single_provider(config, slug)?;
     let provider = provider.with_context(|| format!("provider {slug} not found"))?;
     let test = TestProvider::new(provider, Arc::new(SystemClock::new()));
@@ -221,14 +219,14 @@ pub(super) async fn test_here(
 
 /// Lets the running servers of the database reload; returns their process ids.
 async fn reload(context: &Context) -> Vec<u32> {
-    let servers = match context.servers().servers().await {
+    let servers = match servers::running(context, STATUS).await {
         Ok(servers) => servers,
         Err(error) => {
             note(&format!("The running servers are unknown: {error:#}. SIGHUP lets a server reload."));
             return Vec::new();
         }
     };
-    let ids = servers.into_iter().filter_map(|server| server.status.ok()).map(|status| status.pid);
+    let ids = servers.into_iter().filter_map(|server| Some(server.own_status().ok()?.pid));
     ids.filter(|id| match request_reload(*id) {
         Ok(()) => true,
         Err(error) => {

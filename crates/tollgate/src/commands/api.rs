@@ -61,11 +61,11 @@ enum Door {
 ///
 /// # Errors
 /// No application can be reached or started, or the command failed.
-pub async fn run(
+pub async fn run<T>(
     context: &Context,
     server: &ServerArgs,
-    command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+    command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let api = Api::open(context, server).await?;
     let ended = command(&api).await;
     if let Door::Private(application) = api.door {
@@ -93,6 +93,13 @@ impl<'a> Api<'a> {
             Err(id) => Door::Socket { folder, id },
         };
         Ok(Self { context, door, base_path })
+    }
+
+    /// Returns the client of a running server of the data folder.
+    pub fn of_server(context: &'a Context, id: &str) -> Self {
+        let folder = SocketFolder::of(&context.config.storage.file);
+        let base_path = context.config.server.base_path.clone();
+        Self { context, door: Door::Socket { folder, id: id.to_owned() }, base_path }
     }
 
     fn at(context: &'a Context, url: &str, key_file: Option<&Path>) -> anyhow::Result<Self> {

@@ -15,6 +15,7 @@ use crate::cli::AskArgs;
 use crate::commands::Context;
 use crate::commands::context::{read_input, read_secret};
 use crate::commands::server_client::ServerClient;
+use crate::commands::servers::{self, STATUS};
 use crate::output::{escape, indent, table};
 
 /// The environment variable with the API key.
@@ -49,8 +50,8 @@ pub async fn run(context: &Context, args: AskArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the address and the base path of a running server, or those of the configuration.
 async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
-    let found = context.servers().servers().await.unwrap_or_default();
-    let ready = found.into_iter().filter_map(|server| server.status.ok()).find(|status| status.state.is_ready());
+    let found = servers::running(context, STATUS).await.unwrap_or_default();
+    let ready = found.into_iter().filter_map(|server| server.own_status().ok()).find(|status| status.state.is_ready());
     if let Some(status) = ready {
         let address =
             status.address.and_then(|address| address.parse().ok()).context("the server has no usable address")?;

@@ -15,7 +15,6 @@ use super::references::find_workspace;
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::config::{Config, Environment, read_text};
-use crate::control::ControlClient;
 use crate::output::Output;
 use crate::wiring::{Schema, Stores, fold_journals};
 
@@ -40,11 +39,6 @@ impl Context {
         let config = config::load(global.config.as_deref(), &environment)?;
         let output = Output::new(global.json).with_colours(environment.get("NO_COLOR").is_none());
         Ok(Self { config, environment, output, config_flag: global.config })
-    }
-
-    /// Returns the client of the running servers of the configured database.
-    pub fn servers(&self) -> ControlClient {
-        ControlClient::new(&self.config.storage.file)
     }
 
     /// Returns the actor for the audit log: the user of the operating system, regardless of the environment. The user

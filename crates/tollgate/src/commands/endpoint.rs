@@ -1,201 +1,253 @@
-//! `tollgate endpoint …`, `tollgate provider …` and `tollgate status`
+//! `tollgate endpoint …` and `tollgate provider …`
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use domain::model::CatalogueSnapshot;
-use domain::pricing::TokenPrices;
-use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
+use anyhow::bail;
+use api_actix::{ConfiguredEndpoint, EndpointHealth, EndpointLimits, LastError};
+use domain::json::Json;
+use domain::money::Price;
+use http::Method;
+use serde::Serialize;
 
-use super::add_provider::{self, test_here};
-use super::{Context, catalogue};
-use crate::cli::{EndpointCommand, ProviderCommand};
-use crate::config::{nearest, similar};
-use crate::control::{ControlRequest, ProviderTestReport, ServerStatus};
-use crate::output::{note, table_lines};
-use crate::view::{EndpointView, List, ProcessView, ServerEndpointHealth, ServerView, StatusView, provider_test_lines};
-use crate::wiring::{directory, forget_processes};
+use super::api::{Api, object, segment, with_query};
+use super::servers::STATUS;
+use super::status::{self, JoinedStatus, ServerView, per_cent};
+use super::{Context, add_provider, api};
+use crate::cli::{EndpointCommand, ProviderCommand, ServerArgs};
+use crate::output::{note, pointer, table_lines};
+use crate::view::{List, per_million_tokens};
 
 /// Runs a command on endpoints.
-pub async fn run(context: &Context, command: EndpointCommand) -> anyhow::Result<ExitCode> {
+pub async fn run(context: &Context, server: &ServerArgs, command: EndpointCommand) -> anyhow::Result<ExitCode> {
     match command {
-        EndpointCommand::List { model } => list(context, model.as_deref()).await,
+        EndpointCommand::List { model } => list(context, server, model.as_deref()).await,
     }
 }
 
-async fn list(context: &Context, model: Option<&str>) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
-    let snapshot = catalogue::snapshot(context, &stores).await?;
-    let directory = directory(&context.config);
-    let endpoints = match model {
-        None => directory.all().to_vec(),
-        Some(name) => serving(name, &snapshot, &directory)?,
-    };
-    let servers = running_servers(context).await;
-    let view = |endpoint: &Arc<Endpoint>| {
-        let health = (!servers.is_empty()).then(|| health(endpoint, &servers));
-        EndpointView::new(endpoint, row_prices(endpoint, &snapshot)).with_health(health)
-    };
-    let list = List { data: endpoints.iter().map(view).collect() };
+async fn list(context: &Context, server: &ServerArgs, model: Option<&str>) -> anyhow::Result<ExitCode> {
+    let status = status::read(context, server, &with_query(STATUS, &[("model", model)])).await?;
+    let list = List { data: endpoints(status)? };
     context.output.show_lines(&list, || {
         let rows: Vec<_> = list.data.iter().map(EndpointView::line).collect();
-        table_lines(EndpointView::HEAD, &rows, |row| list.data[row].is_failing())
+        table_lines(HEAD, &rows, |row| list.data[row].is_failing())
     })
 }
 
-/// Returns the status of each running server; notes why the health is unknown otherwise.
-async fn running_servers(context: &Context) -> Vec<ServerStatus> {
-    let mut found = Vec::new();
-    match context.servers().servers().await {
-        Ok(servers) if servers.is_empty() => note("No server is running: the health of the endpoints is unknown."),
-        Ok(servers) => {
-            for server in servers {
-                match server.status {
-                    Ok(status) => found.push(status),
-                    Err(error) => note(&format!("The server {} does not show its status: {error:#}", server.id)),
-                }
-            }
+/// Returns the endpoints with their health in the running servers; notes why it is unknown otherwise.
+///
+/// # Errors
+/// Servers run, and none answered.
+fn endpoints(status: JoinedStatus) -> anyhow::Result<Vec<EndpointView>> {
+    if status.servers.is_empty() {
+        note("No server is running: the health of the endpoints is unknown.");
+    }
+    let (mut servers, mut silent) = (Vec::new(), Vec::new());
+    for server in status.servers {
+        match server {
+            ServerView::Answered(server) => servers.push(server),
+            ServerView::Silent { id, error } => silent.push((id, error)),
         }
-        Err(error) => note(&format!("The health of the endpoints is unknown: {error:#}")),
     }
-    found
-}
-
-/// Returns the health of an endpoint in each server that has it.
-fn health(endpoint: &Endpoint, servers: &[ServerStatus]) -> Vec<ServerEndpointHealth> {
-    let (model, provider) = (endpoint.model.as_str(), endpoint.provider.as_str());
-    let of_server = |server: &ServerStatus| {
-        let found = server.endpoints.iter().find(|one| one.is_of(model, provider, &endpoint.upstream_model))?;
-        Some(ServerEndpointHealth { server: server.id.clone(), health: found.clone() })
+    if let ([], [(_, error), ..]) = (&servers[..], &silent[..]) {
+        bail!("{error}");
+    }
+    for (id, error) in silent {
+        note(&format!("The server {id} does not show its status: {error}"));
+    }
+    let view = |endpoint: ConfiguredEndpoint| {
+        let health = servers.iter().filter_map(|server| {
+            let is_own =
+                |one: &&EndpointHealth| one.is_of(&endpoint.model, &endpoint.provider, &endpoint.upstream_model);
+            let health = server.endpoints.iter().find(is_own)?.clone();
+            Some(ServerEndpointHealth { server: server.id.clone(), health })
+        });
+        let health = (!servers.is_empty()).then(|| health.collect());
+        EndpointView { endpoint, health }
     };
-    servers.iter().filter_map(of_server).collect()
+    Ok(status.endpoints.into_iter().map(view).collect())
 }
 
-/// Returns the endpoints of a model, by any of its names.
-fn serving(
-    name: &str,
-    snapshot: &CatalogueSnapshot,
-    directory: &EndpointDirectory,
-) -> anyhow::Result<Vec<Arc<Endpoint>>> {
-    match snapshot.resolve(name) {
-        Some(resolved) => Ok(directory.for_model(&resolved.model).to_vec()),
-        None => match directory.sandbox(name) {
-            Some(endpoint) => Ok(vec![Arc::clone(endpoint)]),
-            None => match similar(name, directory.all().iter().map(|endpoint| endpoint.model.as_str())) {
-                Some(nearest) => bail!("model {name:?} not found; the nearest is {nearest}"),
-                None => bail!("model {name:?} not found"),
-            },
-        },
+/// An endpoint with its health.
+#[derive(Serialize)]
+struct EndpointView {
+    #[serde(flatten)]
+    endpoint: ConfiguredEndpoint,
+    /// Its health in each running server that has it; null if no server runs.
+    health: Option<Vec<ServerEndpointHealth>>,
+}
+
+/// The health of an endpoint in a running server.
+#[derive(Serialize)]
+struct ServerEndpointHealth {
+    /// The id of the server's start.
+    server: String,
+    #[serde(flatten)]
+    health: EndpointHealth,
+}
+
+/// The column heads of [`EndpointView::line`].
+const HEAD: [&str; 11] = [
+    "MODEL",
+    "PROVIDER",
+    "WIRE",
+    "USD/M TOKENS IN",
+    "USD/M TOKENS OUT",
+    "LIMITS",
+    "DATA",
+    "ACCEPTED",
+    "LATENCY MS",
+    "BOUND",
+    "LAST ERROR",
+];
+
+impl EndpointView {
+    /// Returns true if the last attempt of a running server failed.
+    fn is_failing(&self) -> bool {
+        self.health.iter().flatten().any(|one| one.health.last_attempt_failed)
+    }
+
+    /// Returns the health in the server with the lowest accept rate.
+    fn worst_health(&self) -> Option<&EndpointHealth> {
+        let rate = |health: &EndpointHealth| health.accept_rate.unwrap_or(f64::INFINITY);
+        let all = self.health.iter().flatten().map(|one| &one.health);
+        all.min_by(|one, other| rate(one).total_cmp(&rate(other)))
+    }
+
+    /// Returns the most by which a running server raises the bound.
+    fn raised_bound(&self) -> Option<String> {
+        let ratios = self.health.iter().flatten().filter_map(|one| one.health.bound_ratio);
+        ratios.max_by(f64::total_cmp).map(|ratio| format!("× {ratio:.1}"))
+    }
+
+    /// Returns a table row, with the health in the server with the lowest accept rate.
+    fn line(&self) -> [String; 11] {
+        let (endpoint, health) = (&self.endpoint, self.worst_health());
+        let latency = health.and_then(|health| health.latency_ms).map(|latency| format!("{latency:.1}"));
+        let last_error = health.and_then(|health| health.last_error.as_ref()).map(LastError::to_string);
+        let prices = endpoint.prices.as_ref();
+        let data = match (endpoint.zdr, endpoint.data_collection.as_str()) {
+            (true, _) => "zero retention",
+            (false, "deny") => "no data collection",
+            _ => "may retain",
+        };
+        let unknown = || "-".to_owned();
+        [
+            endpoint.model.clone(),
+            endpoint.provider.clone(),
+            endpoint.wire.clone(),
+            prices.map_or_else(unknown, |prices| usd_per_million(&prices.prompt)),
+            prices.map_or_else(unknown, |prices| usd_per_million(&prices.completion)),
+            limits_in_words(&endpoint.limits),
+            data.to_owned(),
+            per_cent(health.and_then(|health| health.accept_rate)),
+            latency.unwrap_or_else(unknown),
+            self.raised_bound().unwrap_or_else(unknown),
+            last_error.unwrap_or_else(unknown),
+        ]
     }
 }
 
-/// Returns the catalogue's prices; `None` without a row or a fixed price.
-fn row_prices(endpoint: &Endpoint, snapshot: &CatalogueSnapshot) -> Option<TokenPrices> {
-    let pricing = &snapshot.resolve(endpoint.model.as_str())?.model.pricing;
-    (!pricing.is_variable()).then_some(TokenPrices { prompt: pricing.prompt, completion: pricing.completion })
+fn usd_per_million(usd_per_token: &str) -> String {
+    usd_per_token.parse::<Price>().map_or_else(|_| usd_per_token.to_owned(), per_million_tokens)
+}
+
+fn limits_in_words(limits: &EndpointLimits) -> String {
+    let limits = [
+        (limits.max_questions, "questions"),
+        (limits.max_options, "options"),
+        (limits.max_levels, "levels"),
+        (limits.max_body_bytes, "bytes"),
+        (limits.max_input_tokens, "tokens"),
+    ];
+    let words: Vec<String> =
+        limits.iter().filter_map(|(limit, word)| limit.map(|limit| format!("{word} {limit}"))).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
 /// Runs a command on providers.
 pub async fn run_provider(context: &Context, command: ProviderCommand) -> anyhow::Result<ExitCode> {
     match command {
         ProviderCommand::Add(args) => add_provider::run(context, args).await,
-        ProviderCommand::Test { slug, model } => test(context, &slug, model).await,
-    }
-}
-
-async fn test(context: &Context, slug: &str, model: Option<String>) -> anyhow::Result<ExitCode> {
-    let provider = find(context, slug)?;
-    let report = match test_here(&context.config, &provider, model.as_deref()).await {
-        Ok(report) => report,
-        // The secret may be readable for the server only.
-        Err(here) => match test_in_server(context, slug, model).await {
-            Ok(Some(report)) => report,
-            Ok(None) => return Err(here),
-            Err(there) => return Err(here.context(format!("the running server cannot make the call: {there:#}"))),
-        },
-    };
-    context.output.show_lines(&report, || provider_test_lines(&report))?;
-    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Finds a configured provider.
-fn find(context: &Context, slug: &str) -> anyhow::Result<ProviderSlug> {
-    let directory = directory(&context.config);
-    let mut known: Vec<&str> = context.config.providers.iter().map(|provider| provider.slug.as_str()).collect();
-    known.extend(directory.all().iter().map(|endpoint| endpoint.provider.as_str()));
-    if known.contains(&slug) {
-        return slug.parse().with_context(|| format!("{slug:?} cannot be used"));
-    }
-    match nearest(slug, known.iter().copied()) {
-        Some(nearest) => bail!("provider {slug:?} not found; the nearest slug is {nearest:?}"),
-        None => bail!("provider {slug:?} not found"),
-    }
-}
-
-/// Asks the first running server to make the call; `None` if no server runs.
-async fn test_in_server(
-    context: &Context,
-    slug: &str,
-    model: Option<String>,
-) -> anyhow::Result<Option<ProviderTestReport>> {
-    let client = context.servers();
-    let request = ControlRequest::TestProvider { provider: slug.to_owned(), model };
-    for server in client.servers().await.unwrap_or_default() {
-        if let Some(report) = client.ask(&server.id, &request).await? {
-            note(&format!("It cannot be tested here: the running server {} made the call.", server.id));
-            return Ok(Some(report));
+        ProviderCommand::Test { slug, model, server } => {
+            api::run(context, &server, async |api| test(api, &slug, model.as_deref()).await).await
         }
     }
-    Ok(None)
 }
 
-/// Asks the running servers for their status; fails if there is none, or if one does not accept requests.
-pub async fn run_status(context: &Context) -> anyhow::Result<ExitCode> {
-    let servers: Vec<ServerView> = context.servers().servers().await?.into_iter().map(ServerView::from).collect();
-    let processes = match processes(context).await {
-        Ok(processes) => Some(processes),
-        Err(error) => {
-            note(&format!("error: the live processes are unknown: {error:#}"));
-            None
-        }
-    };
-    let ok = !servers.is_empty() && servers.iter().all(ServerView::is_ready);
-    let storage = &context.config.storage;
-    let database = match std::path::absolute(&storage.file) {
-        Ok(file) if storage.is_file() => file.display().to_string(),
-        _ => storage.name(),
-    };
-    let view = StatusView { ok, database, servers, processes };
-    context.output.show_lines(&view, || view.lines())?;
+/// Tests a provider; fails unless its answer is valid.
+async fn test(api: &Api<'_>, slug: &str, model: Option<&str>) -> anyhow::Result<ExitCode> {
+    let body = object(&[("model", model.map(Json::string))]);
+    let report = api.call(Method::POST, &format!("/providers/{}/test", segment(slug)), Some(&body)).await?;
+    api.show(&report)?;
+    let ok = pointer(&report, "/data/ok").is_some_and(|ok| ok.text() == "true");
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Returns the processes that the database knows as live.
-async fn processes(context: &Context) -> anyhow::Result<Vec<ProcessView>> {
-    let stores = context.stores().await?;
-    let processes = forget_processes(&context.config, &stores).await?.list().await?;
-    Ok(processes.iter().map(ProcessView::from).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::config::{Environment, load_text};
-    use crate::wiring::minimal_rows;
+
+    fn view(prices: &serde_json::Value, limits: &serde_json::Value, policy: (bool, &str)) -> EndpointView {
+        let (zdr, data_collection) = policy;
+        let endpoint = json!({
+            "model": "a/b", "provider": "p", "provider_name": "P", "wire": "system-one", "upstream_model": "m",
+            "prices": prices, "question_types": ["noul"], "limits": limits, "image_transport": "none",
+            "confidence": "computed", "probability_decimals": 6, "zdr": zdr, "data_collection": data_collection,
+            "quantization": "unknown", "attempt_timeout_ms": 1_000,
+        });
+        EndpointView { endpoint: serde_json::from_value(endpoint).unwrap(), health: None }
+    }
 
     #[test]
-    fn serving_finds_model_by_any_name() {
-        let text = "[sandbox]\nenabled = true\n[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\n\
-                    upstream_model = \"m\"\n";
-        let config = load_text(None, text, &Environment::default()).unwrap();
-        let snapshot = CatalogueSnapshot::build(minimal_rows(&config.endpoints));
-        let directory = directory(&config);
-        let found = |name: &str| serving(name, &snapshot, &directory).map(|found| found.len());
-        assert_eq!(found("A/b:floor").unwrap(), 1);
-        assert_eq!(found("sandbox/decider").unwrap(), 1, "without a row");
-        assert_eq!(found("a/c").unwrap_err().to_string(), "model \"a/c\" not found; the nearest is a/b");
-        assert_eq!(found("zzzzzzzz").unwrap_err().to_string(), "model \"zzzzzzzz\" not found");
-        assert_eq!(row_prices(&directory.all()[0], &snapshot).unwrap().prompt.to_string(), "0");
+    fn line_shows_prices_limits_and_data_policy() {
+        let prices = json!({"prompt": "0.000000042", "completion": "0", "source": "catalogue"});
+        let limits = json!({"max_options": 26, "max_levels": 4});
+        for (view, expected) in [
+            (view(&prices, &limits, (false, "deny")), ["0.042", "0", "options 26, levels 4", "no data collection"]),
+            (view(&json!(null), &json!({}), (true, "deny")), ["-", "-", "-", "zero retention"]),
+            (view(&json!(null), &json!({}), (false, "allow")), ["-", "-", "-", "may retain"]),
+        ] {
+            assert_eq!(view.line()[3..7], expected);
+        }
+    }
+
+    #[test]
+    fn line_shows_health_of_worst_server() {
+        let health = |rate: Option<f64>, failed: bool, bound_ratio| ServerEndpointHealth {
+            server: "s".to_owned(),
+            health: EndpointHealth {
+                paused: false,
+                model: "a/b".to_owned(),
+                provider: "p".to_owned(),
+                upstream_model: "m".to_owned(),
+                throttled: false,
+                throttled_workspaces: 0,
+                accept_rate: rate,
+                latency_ms: Some(12.34),
+                retry_in_seconds: None,
+                attempts: 2,
+                last_error: failed.then(|| LastError {
+                    outcome: "connect_error".to_owned(),
+                    upstream_status: None,
+                    rejected_credential: false,
+                    cause: Some("name_not_found".to_owned()),
+                }),
+                last_attempt_failed: failed,
+                bound_ratio,
+                bound_extra_tokens: None,
+            },
+        };
+        let view = |health| EndpointView { health, ..view(&json!(null), &json!({}), (false, "allow")) };
+        let cells = |view: &EndpointView| view.line()[7..].join(" ");
+        assert_eq!(cells(&view(None)), "- - - -");
+        assert!(serde_json::to_value(view(None)).unwrap()["health"].is_null());
+        let all =
+            vec![health(None, false, Some(2.0)), health(Some(0.25), true, None), health(Some(1.0), false, Some(17.32))];
+        let shown = view(Some(all));
+        assert_eq!(cells(&shown), "25 % 12.3 × 17.3 connect_error: name not found");
+        assert!(shown.is_failing() && !view(Some(vec![health(Some(1.0), false, None)])).is_failing());
+        assert_eq!(serde_json::to_value(&shown).unwrap()["health"][1]["server"], "s");
     }
 }

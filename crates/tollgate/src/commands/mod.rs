@@ -21,6 +21,8 @@ mod references;
 mod run;
 mod serve;
 mod server_client;
+mod servers;
+mod status;
 mod store;
 mod usage;
 mod workspace;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
-    key, preset, serve, store, usage, workspace,
+    key, preset, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
@@ -98,7 +98,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Backup { file } => backup::create(context, &file).await,
         Command::Restore { file, accept_problems } => backup::restore(context, &file, accept_problems).await,
         Command::Catalogue(command) => catalogue::run(context, command).await,
-        Command::Endpoint(command) => endpoint::run(context, command).await,
+        Command::Endpoint(Resource { server, command }) => endpoint::run(context, &server, command).await,
         Command::Destination(Resource { server, command }) => {
             api::run(context, &server, async |api| destination::run(api, command).await).await
         }
@@ -108,7 +108,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Journal(command) => store::run_journal(context, command).await,
         Command::Store(command) => store::run(context, command).await,
         Command::Migrate(command) => store::run_migrate(context, command).await,
-        Command::Status => endpoint::run_status(context).await,
+        Command::Status(server) => status::run(context, &server).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,
         Command::Config(ConfigCommand::Check) => doctor::check_configuration(context),

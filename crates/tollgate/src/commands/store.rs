@@ -5,19 +5,21 @@ use std::process::ExitCode;
 
 use adapters_storage::{CopyProgress, MigrationState, StoreCopy, TableContent};
 use anyhow::{Context as _, bail, ensure};
+use api_actix::ProcessStatus;
 use domain::audit::AuditDraft;
 use domain::ids::ProcessId;
 use domain::json::Json;
 use serde::Serialize;
+use serde_json::json;
 
 use super::Context;
 use super::backup::{Verification, verify};
+use super::status::{PROCESS_HEAD, process_row};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
 use crate::config::{Config, with_storage_url};
-use crate::control::ControlClient;
 use crate::output::{Progress, note, table};
-use crate::view::{ForgottenView, List, ProcessView};
-use crate::wiring::{Schema, ServerLock, Stores, create_bucket, fold_journals, forget_processes};
+use crate::view::List;
+use crate::wiring::{Schema, ServerLock, SocketFolder, Stores, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.
 pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<ExitCode> {
@@ -96,7 +98,7 @@ async fn lock_out_servers(from: &Config, to: &Config) -> anyhow::Result<Vec<Serv
     files.dedup();
     for (file, name) in files.into_iter().zip([from.storage.name(), to.storage.name()]) {
         let running = || format!("a server runs on {name}: stop it, then copy again");
-        let servers = ControlClient::new(file).servers().await?;
+        let servers = SocketFolder::of(file).servers().await?;
         ensure!(servers.is_empty(), running());
         match ServerLock::take_alone(file) {
             Ok(Some(lock)) => locks.push(lock),
@@ -191,14 +193,14 @@ pub async fn run_journal(context: &Context, command: JournalCommand) -> anyhow::
 async fn list_processes(context: &Context) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     let processes = forget_processes(&context.config, &stores).await?.list().await?;
-    let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
-    let rows: Vec<[String; 3]> = list.data.iter().map(ProcessView::row).collect();
-    context.output.show(&list, || table(ProcessView::HEAD, &rows))
+    let list = List { data: processes.iter().map(ProcessStatus::from).collect::<Vec<_>>() };
+    let rows: Vec<[String; 3]> = list.data.iter().map(process_row).collect();
+    context.output.show(&list, || table(PROCESS_HEAD, &rows))
 }
 
 async fn forget_process(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
     forget_processes(&context.config, &stores).await?.forget(process).await?;
-    let view = ForgottenView { id: process.to_string(), forgotten: true };
-    context.output.show(&view, || format!("Ended the process {}.", view.id))
+    let view = json!({"id": process.to_string(), "forgotten": true});
+    context.output.show(&view, || format!("Ended the process {process}."))
 }

@@ -1,13 +1,9 @@
 //! The results of commands, as JSON and as text.
 
-mod endpoint;
 mod format;
 mod records;
-mod status;
 mod usage;
 
-pub use endpoint::*;
 pub use format::*;
 pub use records::*;
-pub use status::*;
 pub use usage::*;

@@ -1,19 +1,17 @@
-//! An instance: stores, use cases, background tasks, the control socket and a server that is bound to its port.
+//! An instance: stores, use cases, background tasks, the operator's socket and a server that is bound to its port.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, ServerHandle};
+use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings};
 
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, SocketFile, SocketFolder, Stores};
 use crate::config::{Config, Environment, StorageConfig};
-use crate::control::ControlListener;
 
 /// The longest time in which a client may send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -55,7 +53,6 @@ impl Instance {
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
         let socket = listen_for_operator(config, &stores, &mut application).await;
-        listen(config, &stores, application.handle(), &background).await;
         let mut lock = None;
         if !config.storage.read_only {
             lock = take_server_lock(&config.storage).await;
@@ -176,23 +173,4 @@ async fn listen_for_operator(config: &Config, stores: &Stores, application: &mut
         ),
     }
     None
-}
-
-/// Listens on the control socket in the background. A failure does not stop the server: only commands miss it.
-async fn listen(config: &Config, stores: &Stores, server: ServerHandle, background: &Background) {
-    let folder = SocketFolder::of_control(&config.storage.file);
-    match ControlListener::bind(&folder, &stores.ids.process_id().to_string()).await {
-        Ok(listener) => {
-            let handler = Arc::new(server);
-            let (tasks, cancelled) = (background.tasks.clone(), background.cancelled.clone());
-            background.tasks.spawn(listener.run(handler, tasks, cancelled));
-        }
-        // The folder of a read-only database may be read-only, too.
-        Err(error) if config.storage.read_only => tracing::debug!(%error, "no control socket"),
-        Err(error) => tracing::warn!(
-            folder = %folder.path().display(),
-            %error,
-            "no control socket: commands cannot show the status of this server"
-        ),
-    }
 }

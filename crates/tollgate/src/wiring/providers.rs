@@ -13,9 +13,10 @@ use adapters_provider::{
 };
 use adapters_system::SystemClock;
 use anyhow::Context;
-use domain::decision::DecisionProvider;
+use async_trait::async_trait;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::model::SANDBOX_AUTHOR;
-use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, ProviderSlug};
 use domain::secret::SecretString;
 use domain::system::Clock;
 use http::header::AUTHORIZATION;
@@ -46,16 +47,16 @@ impl Upstreams {
         Self::build_unless(config, Err)
     }
 
-    /// Builds the upstreams without the providers whose secret or settings cannot be used.
+    /// Builds the upstreams; calls of a provider whose secret or settings cannot be used fail with the reason.
     pub fn build_usable(config: &Config) -> Self {
-        let built = Self::build_unless(config, |error| {
-            tracing::debug!(error = format!("{error:#}"), "provider left out");
-            Ok(())
-        });
+        let built = Self::build_unless(config, |error| Ok(Arc::new(UnusableProvider(format!("{error:#}")))));
         built.unwrap_or_else(|_| Self::of(config, HashMap::new(), HashMap::new()))
     }
 
-    fn build_unless(config: &Config, unusable: impl Fn(anyhow::Error) -> anyhow::Result<()>) -> anyhow::Result<Self> {
+    fn build_unless(
+        config: &Config,
+        unusable: impl Fn(anyhow::Error) -> anyhow::Result<Arc<dyn DecisionProvider>>,
+    ) -> anyhow::Result<Self> {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         let mut identities = HashMap::new();
@@ -66,7 +67,9 @@ impl Upstreams {
                     providers.insert(provider.slug.clone(), built);
                     identities.insert(provider.slug.clone(), (provider.clone(), api_key));
                 }
-                Err(error) => unusable(error)?,
+                Err(error) => {
+                    providers.insert(provider.slug.clone(), unusable(error)?);
+                }
             }
         }
         if config.sandbox.enabled {
@@ -138,6 +141,16 @@ pub async fn check_provider_connection(config: &Config, provider: &ProviderConfi
     let mut clients = Clients { proxy: &config.proxy, pools: 1, by_trust: HashMap::new() };
     let settings = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
     check_connection(&clients.of(provider)?, clock(), &settings).await?.map_err(anyhow::Error::msg)
+}
+
+/// A provider that cannot be called.
+struct UnusableProvider(String);
+
+#[async_trait]
+impl DecisionProvider for UnusableProvider {
+    async fn decide(&self, _: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, self.0.clone()))
+    }
 }
 
 fn build(

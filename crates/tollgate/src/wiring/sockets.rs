@@ -36,17 +36,8 @@ pub struct SocketFolder(PathBuf);
 impl SocketFolder {
     /// Returns the folder of the operator's sockets of a database file.
     pub fn of(database: &Path) -> Self {
-        Self::beside(database, ".sockets")
-    }
-
-    /// Returns the folder of the control sockets.
-    pub fn of_control(database: &Path) -> Self {
-        Self::beside(database, ".control")
-    }
-
-    fn beside(database: &Path, suffix: &str) -> Self {
         let mut name = database.as_os_str().to_owned();
-        name.push(suffix);
+        name.push(".sockets");
         Self(PathBuf::from(name))
     }
 
@@ -109,24 +100,35 @@ impl SocketFolder {
         }
     }
 
-    /// Returns the id of a running server that answers; `None` if there is none.
+    /// Returns the ids of the running servers in the order of their starts, each with a connection.
     ///
     /// # Errors
-    /// The folder or a socket cannot be used, for example by another user; no running server answers.
-    pub async fn find_server(&self) -> anyhow::Result<Option<String>> {
+    /// The folder or a socket cannot be used, for example by another user.
+    pub async fn servers(&self) -> anyhow::Result<Vec<(String, UnixStream)>> {
         let unusable = |error: io::Error| {
             let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
             let hint = if is_denied { "; run the command as the user of the server, or use --url" } else { "" };
             anyhow::Error::from(error).context(format!("{} cannot be used{hint}", self.0.display()))
         };
-        let mut silent = None;
+        let mut servers = Vec::new();
         for id in self.ids().map_err(unusable)? {
-            if let Some(stream) = self.connect(&id).await.map_err(unusable)? {
-                if answers(stream).await {
-                    return Ok(Some(id));
-                }
-                silent = Some(id);
+            let stream = self.connect(&id).await.map_err(unusable)?;
+            servers.extend(stream.map(|stream| (id, stream)));
+        }
+        Ok(servers)
+    }
+
+    /// Returns the id of a running server that answers; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`Self::servers`]; no running server answers.
+    pub async fn find_server(&self) -> anyhow::Result<Option<String>> {
+        let mut silent = None;
+        for (id, stream) in self.servers().await? {
+            if answers(stream).await {
+                return Ok(Some(id));
             }
+            silent = Some(id);
         }
         silent.map_or(Ok(None), |id| Err(anyhow::anyhow!("the server {id} runs and does not answer")))
     }

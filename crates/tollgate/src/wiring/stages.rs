@@ -80,7 +80,7 @@ pub struct StartContext<'a> {
     pub background: &'a Background,
     /// The metrics of the process.
     pub measures: &'a ProcessMetrics,
-    /// True for the application of one command: it has no journal, no background task, and calls no model.
+    /// True for the application of one command: it has no journal and no background task.
     pub is_private: bool,
 }
 

@@ -5,7 +5,27 @@ use domain::budget::LiveProcess;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ConfiguredEndpoint;
 use crate::http::response::time;
+
+/// The status of servers, and of the processes of their database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// True if this server accepts requests.
+    pub ok: bool,
+    /// The database.
+    pub database: String,
+    /// This server; empty if a command answers without one.
+    pub servers: Vec<ServerStatus>,
+    /// The live processes of the database; null if it cannot be read.
+    #[serde(default)]
+    #[schema(required)]
+    pub processes: Option<Vec<ProcessStatus>>,
+    /// The configured endpoints, in their order, then those of the sandbox.
+    #[serde(default)]
+    #[schema(required)]
+    pub endpoints: Vec<ConfiguredEndpoint>,
+}
 
 /// The status of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -301,19 +321,18 @@ impl ProviderHealth {
 
 /// A live process of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ProcessStatus)]
-pub(crate) struct ProcessView {
+pub struct ProcessStatus {
     /// Its id.
-    id: String,
+    pub id: String,
     /// The last time that the database saw it.
-    seen_at: String,
+    pub seen_at: String,
     /// The time since then, in seconds.
-    silent_seconds: u64,
+    pub silent_seconds: u64,
     /// True if its journal is on the machine of this server.
-    has_journal: bool,
+    pub has_journal: bool,
 }
 
-impl From<&(LiveProcess, bool)> for ProcessView {
+impl From<&(LiveProcess, bool)> for ProcessStatus {
     fn from((found, has_journal): &(LiveProcess, bool)) -> Self {
         Self {
             id: found.process.to_string(),

@@ -1,75 +1,51 @@
-//! `GET /status`: this server, and the processes of its database.
+//! `GET /status`: this server, its endpoints, and the processes of its database.
 
+mod endpoints;
 mod members;
 
 use std::time::Duration;
 
-use domain::authority::Restricted;
 use domain::error::StoreError;
-use domain::operation::{StatusReading, StoreReading};
+use domain::operation::StoreReading;
 use domain::routing::EndpointStatus;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use self::members::ProcessView;
+pub use self::endpoints::{ConfiguredEndpoint, EndpointLimits, EndpointPrices};
 pub use self::members::{
-    EndpointHealth, JournalStatus, LastError, ProviderHealth, ProviderState, ServerState, ServerStatus, StoreStatus,
+    EndpointHealth, JournalStatus, LastError, ProcessStatus, ProviderHealth, ProviderState, ServerState, ServerStatus,
+    Status, StoreStatus,
 };
 use crate::endpoints::prelude::*;
-use crate::gateway::Gateway;
+use crate::http::operation;
 use crate::http::response::{no_cache, time};
 
 pub(crate) const ROUTE: Route =
     Route::management(Method::Get, "/status", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe);
 
 fn describe() -> Operation {
-    let body = BodySchema::data::<StatusView>("StatusResponse", "The status of this server.");
-    let description = "This server with its stores, journal and endpoints, and the live processes of its database. \
-                       Needs read access to all workspaces.";
-    Operation::management("getStatus", "Get the status", description).answer(body, "The status", &[400])
-}
-
-/// The status of this server and of the processes of its database.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Status)]
-struct StatusView {
-    /// True if this server accepts requests.
-    ok: bool,
-    /// The database.
-    database: String,
-    /// This server; empty if a command answers without one.
-    servers: Vec<ServerStatus>,
-    /// The live processes of the database; null if it cannot be read.
-    #[schema(required)]
-    processes: Option<Vec<ProcessView>>,
+    let body = BodySchema::data::<Status>("StatusResponse", "The status of this server.");
+    let description = "This server with its stores, journal and the health of its endpoints, the configured endpoints, \
+                       and the live processes of the database. Needs read access to all workspaces.";
+    let model = ObjectBuilder::new().schema_type(Type::String);
+    Operation::management("getStatus", "Get the status", description)
+        .parameter(operation::query(
+            "model",
+            "Only the configured endpoints of this model, by any of its names.",
+            model,
+        ))
+        .answer(body, "The status", &[400, 404])
 }
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
-    parameters::check_names(call.request.query_string(), &[])?;
-    let (server, reading) = read(call.gateway, by).await?;
-    let processes = match &reading.processes {
-        Ok(processes) => Some(processes.iter().map(ProcessView::from).collect()),
-        Err(error) => {
-            tracing::warn!(error = error as &dyn std::error::Error, "live processes not readable");
-            None
-        }
-    };
-    let has_port = call.gateway.address.is_some();
-    let data = StatusView {
-        ok: has_port && server.state.is_ready(),
-        database: call.gateway.services.server.database.clone(),
-        servers: if has_port { vec![server] } else { Vec::new() },
-        processes,
-    };
-    Ok(no_cache(Data { data }))
-}
-
-/// Reads the status of this server.
-///
-/// # Errors
-/// The caller lacks the right.
-pub(crate) async fn read(gateway: &Gateway, by: &Authority) -> Result<(ServerStatus, StatusReading), Restricted> {
+    let (gateway, query) = (call.gateway, call.request.query_string());
+    parameters::check_names(query, &["model"])?;
     let services = &gateway.services;
     let reading = services.read_status.execute(by).await?;
     let (server, routed, now) = (&services.server, services.routed.current(), services.clock.monotonic());
+    let configured = match parameters::value(query, "model")? {
+        Some(model) => endpoints::of_model(&routed, &model)?,
+        None => endpoints::all(&routed),
+    };
     let stores: Vec<StoreStatus> = reading.stores.iter().map(store_status).collect();
     let list = &routed.list_endpoints;
     let health = |status: &EndpointStatus| endpoint_health(status, list.is_paused(&status.endpoint.provider));
@@ -98,7 +74,18 @@ pub(crate) async fn read(gateway: &Gateway, by: &Authority) -> Result<(ServerSta
         configured_at: Some(time(routed.configuration.loaded_at)),
         variables: routed.configuration.variables.clone(),
     };
-    Ok((status, reading))
+    let processes = reading.processes.map(|processes| processes.iter().map(ProcessStatus::from).collect());
+    let has_port = gateway.address.is_some();
+    let data = Status {
+        ok: has_port && status.state.is_ready(),
+        database: server.database.clone(),
+        servers: if has_port { vec![status] } else { Vec::new() },
+        processes: processes
+            .inspect_err(|error| tracing::warn!(error = error as &dyn std::error::Error, "live processes not readable"))
+            .ok(),
+        endpoints: configured,
+    };
+    Ok(no_cache(Data { data }))
 }
 
 fn store_status(store: &StoreReading) -> StoreStatus {

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use api_actix::{ServerState, ServerStatus};
 use chrono::{DateTime, Utc};
 use domain::budget::{Discrepancy, LedgerAudit, LedgerMaintenance as _};
 use serde::Serialize;
 
 use super::report::{Check, Status};
 use crate::commands::Context;
+use crate::commands::servers::{self, RunningServer, STATUS};
 use crate::config::used_variables;
-use crate::control::{RunningServer, ServerState, ServerStatus};
 use crate::output::table;
 use crate::view::UsdNumber;
 
@@ -27,7 +28,7 @@ pub struct ServerChecks {
 impl ServerChecks {
     /// Asks the running servers.
     pub async fn run(context: &Context) -> Self {
-        match context.servers().servers().await {
+        match servers::running(context, STATUS).await {
             Err(error) => Self::of_checks(vec![Check::new("servers", Status::Warning, format!("{error:#}"))]),
             Ok(found) if found.is_empty() => {
                 Self::of_checks(vec![Check::new("servers", Status::Ok, "no server is running on the database")])
@@ -43,9 +44,9 @@ impl ServerChecks {
     fn of_found(context: &Context, found: Vec<RunningServer>) -> Self {
         let mut all = Self::of_checks(Vec::new());
         let here = used_variables(&context.config, &context.environment);
-        for RunningServer { id, status } in found {
-            let name = format!("server {id}");
-            match status {
+        for server in found {
+            let name = format!("server {}", server.id);
+            match server.own_status() {
                 Err(error) => all.checks.push(Check::of(name, Err::<String, _>(error))),
                 Ok(status) => {
                     all.checks.push(readiness(&name, &status));

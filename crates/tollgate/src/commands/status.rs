@@ -1,22 +1,35 @@
-//! Views of running servers.
+//! `tollgate status`: the running servers, or the one of `--url`.
 
+use std::process::ExitCode;
+
+use api_actix::{ConfiguredEndpoint, LastError, ProcessStatus, ProviderHealth, ServerState, ServerStatus, Status};
 use serde::Serialize;
 
-use super::ProcessView;
-use crate::control::{LastError, ProviderHealth, RunningServer, ServerState, ServerStatus};
-use crate::output::{Line, table_lines};
+use super::servers::{RunningServer, STATUS};
+use super::{Context, api, servers};
+use crate::cli::ServerArgs;
+use crate::output::{Line, note, table_lines};
 
-/// The status of all servers of a database.
+/// The response to `GET /status`, for all running servers.
 #[derive(Serialize)]
 pub struct StatusView {
+    /// The status.
+    pub data: JoinedStatus,
+}
+
+/// The status of all running servers of a database.
+#[derive(Serialize)]
+pub struct JoinedStatus {
     /// True if a server runs, and all running servers accept requests.
     pub ok: bool,
-    /// The database's file.
+    /// The database.
     pub database: String,
     /// The running servers.
     pub servers: Vec<ServerView>,
     /// The live processes of the database; null if it cannot be read.
-    pub processes: Option<Vec<ProcessView>>,
+    pub processes: Option<Vec<ProcessStatus>>,
+    /// The configured endpoints of the first server that answered.
+    pub endpoints: Vec<ConfiguredEndpoint>,
 }
 
 /// A running server.
@@ -34,6 +47,92 @@ pub enum ServerView {
     },
 }
 
+/// Shows the status; fails if no server runs, or if one does not accept requests.
+pub async fn run(context: &Context, server: &ServerArgs) -> anyhow::Result<ExitCode> {
+    let view = StatusView { data: read(context, server, STATUS).await? };
+    if view.data.processes.is_none() {
+        note("error: the live processes are unknown");
+    }
+    context.output.show_lines(&view, || view.data.lines())?;
+    Ok(if view.data.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reads the status of the running servers, or of the one of `--url`; without any, that of the database.
+///
+/// # Errors
+/// The sockets cannot be used, or there is no status of a database without a running server.
+pub async fn read(context: &Context, server: &ServerArgs, path: &str) -> anyhow::Result<JoinedStatus> {
+    let mut running = Vec::new();
+    if server.url.is_none() {
+        running = servers::running(context, path).await?;
+    }
+    if running.is_empty() {
+        let status = api::run(context, server, async |api| servers::read(api, path).await).await?;
+        return Ok(JoinedStatus::new(status));
+    }
+    let mut joined: Option<JoinedStatus> = None;
+    let mut silent = Vec::new();
+    for RunningServer { id, status } in running {
+        match (status, &mut joined) {
+            (Ok(status), None) => joined = Some(JoinedStatus::new(status)),
+            (Ok(status), Some(joined)) => joined.add(status),
+            (Err(error), _) => silent.push(ServerView::Silent { id, error: format!("{error:#}") }),
+        }
+    }
+    let mut joined = joined.unwrap_or_else(|| JoinedStatus::unknown(context.config.storage.name()));
+    joined.ok &= silent.is_empty();
+    joined.servers.append(&mut silent);
+    Ok(joined)
+}
+
+impl JoinedStatus {
+    fn new(Status { ok, database, servers, processes, endpoints }: Status) -> Self {
+        let servers = servers.into_iter().map(|server| ServerView::Answered(Box::new(server))).collect();
+        Self { ok, database, servers, processes, endpoints }
+    }
+
+    fn unknown(database: String) -> Self {
+        Self { ok: false, database, servers: Vec::new(), processes: None, endpoints: Vec::new() }
+    }
+
+    fn add(&mut self, status: Status) {
+        let Self { ok, mut servers, processes, .. } = Self::new(status);
+        self.ok &= ok;
+        self.servers.append(&mut servers);
+        self.processes = self.processes.take().or(processes);
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if self.servers.is_empty() {
+            lines.push(Line::new(format!("No server is running on the database {}.", self.database), true));
+        }
+        for server in &self.servers {
+            match server {
+                ServerView::Silent { id, error } => {
+                    lines.push(Line::new(format!("Server {id}: no status: {error}"), true));
+                }
+                ServerView::Answered(server) => lines.extend(server_lines(server)),
+            }
+            lines.push(Line::new("", false));
+        }
+        let processes = self.processes.as_deref().unwrap_or_default();
+        if !processes.is_empty() {
+            lines.extend(table_lines(PROCESS_HEAD, &processes.iter().map(process_row).collect::<Vec<_>>(), |_| false));
+        }
+        lines
+    }
+}
+
+/// The column heads of [`process_row`].
+pub const PROCESS_HEAD: [&str; 3] = ["PROCESS", "SEEN AT", "JOURNAL"];
+
+/// Returns the table row of a process.
+pub fn process_row(process: &ProcessStatus) -> [String; 3] {
+    let journal = if process.has_journal { "on this machine" } else { "not on this machine" };
+    [process.id.clone(), process.seen_at.clone(), journal.to_owned()]
+}
+
 fn provider_row(health: &ProviderHealth) -> [String; 6] {
     [
         health.provider.clone(),
@@ -48,29 +147,6 @@ fn provider_row(health: &ProviderHealth) -> [String; 6] {
 /// Returns a share as per cent; a dash without one.
 pub fn per_cent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))
-}
-
-impl From<RunningServer> for ServerView {
-    fn from(server: RunningServer) -> Self {
-        match server.status {
-            Ok(status) => Self::Answered(Box::new(status)),
-            Err(error) => Self::Silent { id: server.id, error: format!("{error:#}") },
-        }
-    }
-}
-
-impl ServerView {
-    /// Returns true if the server accepts requests.
-    pub fn is_ready(&self) -> bool {
-        matches!(self, Self::Answered(server) if server.state.is_ready())
-    }
-
-    fn lines(&self) -> Vec<Line> {
-        match self {
-            Self::Silent { id, error } => vec![Line::new(format!("Server {id}: no status: {error}"), true)],
-            Self::Answered(server) => server_lines(server),
-        }
-    }
 }
 
 fn server_lines(status: &ServerStatus) -> Vec<Line> {
@@ -126,32 +202,12 @@ fn uptime(seconds: u64) -> String {
     }
 }
 
-impl StatusView {
-    /// Returns the lines for a terminal.
-    pub fn lines(&self) -> Vec<Line> {
-        let mut lines = Vec::new();
-        if self.servers.is_empty() {
-            lines.push(Line::new(format!("No server is running on the database {}.", self.database), true));
-        }
-        for server in &self.servers {
-            lines.extend(server.lines());
-            lines.push(Line::new("", false));
-        }
-        match self.processes.as_deref() {
-            Some([]) | None => {}
-            Some(processes) => {
-                let rows: Vec<[String; 3]> = processes.iter().map(ProcessView::row).collect();
-                lines.extend(table_lines(ProcessView::HEAD, &rows, |_| false));
-            }
-        }
-        lines
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use api_actix::EndpointHealth;
+    use serde_json::json;
+
     use super::*;
-    use crate::control::EndpointHealth;
 
     fn endpoint(provider: &str, attempts: u64, last_error: Option<(&str, u16)>, failed: bool) -> EndpointHealth {
         EndpointHealth {
@@ -177,16 +233,19 @@ mod tests {
         }
     }
 
-    fn view(endpoints: Vec<EndpointHealth>) -> StatusView {
-        let status: ServerStatus = serde_json::from_value(serde_json::json!({
+    fn view(endpoints: Vec<EndpointHealth>) -> JoinedStatus {
+        let status: Status = serde_json::from_value(json!({"ok": true, "database": "t.db", "servers": [{
             "id": "s", "pid": 7, "version": "1", "started_at": "2027-01-01T00:00:00Z", "uptime_seconds": 61,
             "address": "127.0.0.1:1", "state": "ready",
             "stores": [{"name": "sqlite", "ready": true, "error": null}, {"name": "blobs", "ready": false, "error": "gone"}],
-        }))
+        }]}))
         .unwrap();
-        let status = Ok(ServerStatus { providers: ProviderHealth::list(&endpoints), endpoints, ..status });
-        let servers = vec![ServerView::from(RunningServer { id: "s".to_owned(), status })];
-        StatusView { ok: true, database: "t.db".to_owned(), servers, processes: None }
+        let mut joined = JoinedStatus::new(status);
+        if let ServerView::Answered(server) = &mut joined.servers[0] {
+            server.providers = ProviderHealth::list(&endpoints);
+            server.endpoints = endpoints;
+        }
+        joined
     }
 
     #[test]
@@ -219,9 +278,8 @@ mod tests {
     #[test]
     fn missing_and_silent_servers_are_problems() {
         let mut view = view(Vec::new());
-        view.servers = vec![RunningServer { id: "s".to_owned(), status: Err(anyhow::anyhow!("late")) }.into()];
+        view.servers = vec![ServerView::Silent { id: "s".to_owned(), error: "late".to_owned() }];
         assert_eq!(view.lines()[0], Line::new("Server s: no status: late", true));
-        assert!(!view.servers[0].is_ready());
         view.servers.clear();
         assert_eq!(view.lines(), [Line::new("No server is running on the database t.db.", true)]);
     }

@@ -1,0 +1,246 @@
+//! Every command that is a client has one outcome over the socket of a server, by `--url`, and without a server.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tollgate_tests::{Behaviour, Instance, Report, Upstream, record};
+
+use crate::gateway::QUESTIONS;
+
+/// The ways in which a command succeeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Succeeds {
+    Always,
+    /// Not by `--url`: a management key reads neither containers nor content.
+    ForOperator,
+    WithServer,
+}
+use Succeeds::{Always, ForOperator, WithServer};
+
+/// The ways of a command.
+const WAYS: [&str; 3] = ["alone", "socket", "url"];
+
+/// Each command with a name for the id in its answer, in the order of their calls. `{way}` is another word in each way.
+const COMMANDS: &[(&str, &str, Succeeds)] = &[
+    ("status", "", WithServer),
+    ("endpoint list --model sandbox/decider", "", Always),
+    ("provider test sandbox", "", Always),
+    ("workspace create --name {way}", "{workspace}", Always),
+    ("workspace list", "", Always),
+    ("workspace show {way}", "", Always),
+    ("workspace rename {workspace} --name {way}-renamed", "", Always),
+    ("workspace credit {workspace} --add-usd 5", "", Always),
+    ("workspace unlimited {workspace}", "", Always),
+    ("workspace budget {workspace} --daily 1", "", Always),
+    ("workspace rates {workspace} --rpm 60", "", Always),
+    ("workspace suspend {workspace}", "", Always),
+    ("workspace resume {workspace}", "", Always),
+    ("key create --name {way} --workspace {workspace} --limit-usd 1.50 --limit-reset daily", "{key}", Always),
+    ("key show {way}", "", Always),
+    ("key list --workspace {workspace}", "", Always),
+    ("key update {key} --rpm 7 --no-limit", "", Always),
+    ("key disable {key}", "", Always),
+    ("key enable {key}", "", Always),
+    ("key rotate {way}", "", Always),
+    ("guardrail create --name {way} --workspace {workspace}", "{guardrail}", Always),
+    ("guardrail list --workspace {workspace}", "", Always),
+    ("guardrail update {guardrail} --from rules.json", "", Always),
+    ("guardrail show {guardrail}", "", Always),
+    ("guardrail versions {guardrail}", "", Always),
+    ("guardrail restore {guardrail} 1", "", Always),
+    ("guardrail assign {guardrail} {way}", "", Always),
+    ("guardrail explain {guardrail} --from body.json", "", Always),
+    ("guardrail unassign {guardrail} {key}", "", Always),
+    ("guardrail default {guardrail}", "", Always),
+    ("guardrail default --none --workspace {workspace}", "", Always),
+    ("guardrail delete {guardrail}", "", Always),
+    ("container list {way}", "", ForOperator),
+    ("container get {way} a.txt --output {way}.file", "", ForOperator),
+    ("container rm {way} a.txt", "", ForOperator),
+    ("document list", "", Always),
+    ("document get {document} --output {way}.document", "", ForOperator),
+    ("document rm {document}", "", Always),
+    ("destination create --from destination.json --name {way} --workspace {workspace}", "{destination}", Always),
+    ("destination list --workspace {workspace}", "", Always),
+    ("destination update {destination} --enabled false", "", Always),
+    ("destination test {destination}", "", Always),
+    ("destination retry {destination}", "", Always),
+    ("destination delete {destination}", "", Always),
+    ("key delete {key}", "", Always),
+    ("workspace delete {workspace} --with keys", "", Always),
+];
+
+/// The commands that are no clients: they need the machine or a stopped server, or send requests of an application.
+const OTHERS: &[&str] = &[
+    "ask MODEL",
+    "audit list",
+    "audit verify",
+    "backup FILE",
+    "catalogue import",
+    "catalogue list",
+    "catalogue show",
+    "completions SHELL",
+    "config check",
+    "config init",
+    "container put",
+    "demo",
+    "doctor",
+    "journal forget",
+    "journal list",
+    "migrate status",
+    "migrate up",
+    "openapi",
+    "provider add",
+    "restore FILE",
+    "serve",
+    "store copy",
+    "usage list",
+    "usage show",
+    "usage sum",
+];
+
+/// Returns the first word of a command, with the second one if that is no option.
+fn name(command: &str) -> String {
+    command.split(' ').take(2).filter(|word| !word.starts_with(['-', '['])).collect::<Vec<_>>().join(" ")
+}
+
+/// Every command of docs/cli.md is in one of the tables.
+#[test]
+fn tables_have_the_commands_of_the_documentation() -> Result<()> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
+    let page = std::fs::read_to_string(page)?;
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let documented = rows.flat_map(|cell| cell.split("`, `")).map(|command| command.trim_matches(['`', ' ', '|']));
+    let is_command = |command: &&str| command.starts_with(|first: char| first.is_ascii_lowercase());
+    let documented: BTreeSet<String> = documented.filter(is_command).map(name).collect();
+    let tested = COMMANDS.iter().map(|(command, ..)| name(command)).chain(OTHERS.iter().map(|name| (*name).to_owned()));
+    let tested: BTreeSet<String> = tested.collect();
+    let difference: Vec<&String> = documented.symmetric_difference(&tested).collect();
+    ensure!(difference.is_empty(), "documented or tested only: {difference:?}");
+    Ok(())
+}
+
+/// Returns the names of all members, with those of the records inside.
+fn shape(value: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        if let Some(members) = value.as_object() {
+            names.extend(members.keys().cloned());
+            open.extend(members.values());
+        }
+    }
+    names
+}
+
+/// The outcome of a command: whether it succeeded, and the members of its document.
+type Outcome = (&'static str, bool, BTreeSet<String>);
+
+/// Runs the commands in one way; returns their outcomes, and the entries of the audit log with the kinds of actors.
+async fn outcomes(
+    instance: &Instance,
+    way: &str,
+    options: &[&str],
+    document: &str,
+) -> Result<(Vec<Outcome>, Vec<String>)> {
+    let before = entries(instance).await?.len();
+    let mut names = vec![("{way}", way.to_owned()), ("{document}", document.to_owned())];
+    let mut found = Vec::new();
+    for (command, id, _) in COMMANDS {
+        let command_line = names.iter().fold((*command).to_owned(), |line, (name, value)| line.replace(name, value));
+        let arguments: Vec<&str> = command_line.split(' ').chain(options.iter().copied()).chain(["--json"]).collect();
+        let output = instance.run(&arguments).await?;
+        let printed = if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout)? };
+        let printed = record(printed);
+        if !id.is_empty() {
+            let value = printed["id"].as_str().with_context(|| format!("{command_line}, {way}: {printed}"))?;
+            names.push((id, value.to_owned()));
+        }
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(!told.contains("panicked"), "{command_line}: {told}");
+        found.push((*command, output.status.success(), shape(&printed)));
+    }
+    let mut entries = entries(instance).await?;
+    entries.truncate(entries.len() - before);
+    let noted = entries.iter().map(|entry| {
+        let actor = entry["actor"].as_str().unwrap_or_default();
+        format!("{} by {}", entry["action"].as_str().unwrap_or_default(), actor.split(':').next().unwrap_or_default())
+    });
+    Ok((found, noted.collect()))
+}
+
+/// Returns the entries of the audit log, the newest first.
+async fn entries(instance: &Instance) -> Result<Vec<Value>> {
+    let log = instance.json(&["audit", "list", "--limit", "1000"]).await?;
+    Ok(log["data"].as_array().cloned().unwrap_or_default())
+}
+
+/// Promotes a file for each way; returns the ids of the documents.
+async fn documents(instance: &Instance) -> Result<Vec<String>> {
+    let key = instance.inference_key().await?;
+    let server = instance.serve().await?;
+    let mut ids = Vec::new();
+    for path in WAYS {
+        let file = instance.put("documents", path, path.as_bytes()).await?;
+        let document = server.promote(&key.secret, "documents", &file).await?.ok()?;
+        ids.push(document["id"].as_str().context("no id")?.to_owned());
+    }
+    server.stop().await?;
+    Ok(ids)
+}
+
+#[tokio::test]
+async fn command_has_one_outcome_in_three_ways() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::json("{}")).await?;
+    let instance = Instance::new("[egress]\nallow_private_addresses = true\n")?;
+    let management = instance.management_key().await?;
+    for (file, content) in [
+        ("key", management.secret.clone()),
+        ("rules.json", json!({"description": "of a file"}).to_string()),
+        ("body.json", format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"s"}}"#)),
+        (
+            "destination.json",
+            json!({"type": "webhook", "config": {"url": receiver.base_url(), "secret": "a-very-long-signing-secret"}})
+                .to_string(),
+        ),
+    ] {
+        std::fs::write(instance.path().join(file), content)?;
+    }
+    let documents = documents(&instance).await?;
+    let workspace = instance.default_workspace().await?;
+    for way in WAYS {
+        std::fs::write(instance.container_file(&workspace, way, "a.txt")?, "x")?;
+    }
+    let (alone, noted_alone) = outcomes(&instance, WAYS[0], &[], &documents[0]).await?;
+    let server = instance.serve().await?;
+    let (socket, noted) = outcomes(&instance, WAYS[1], &[], &documents[1]).await?;
+    let url = format!("http://{}/api/v1", server.address());
+    let options = ["--url", &url, "--key-file", "key"];
+    let (by_url, noted_by_url) = outcomes(&instance, WAYS[2], &options, &documents[2]).await?;
+
+    let mut report = Report::default();
+    let ways = alone.iter().zip(&socket).zip(&by_url).zip(COMMANDS);
+    for (((alone, socket), by_url), (command, _, succeeds)) in ways {
+        let succeeded = (alone.1, socket.1, by_url.1);
+        let expected = (*succeeds != WithServer, true, *succeeds != ForOperator);
+        let is_same = alone.2 == socket.2 && (socket.2 == by_url.2 || *succeeds == ForOperator);
+        let differs = || Err(anyhow::anyhow!("{succeeded:?}: {alone:?}, {socket:?}, {by_url:?}"));
+        report.case(command, if succeeded == expected && is_same { Ok(()) } else { differs() });
+    }
+    report.finish()?;
+    ensure!(
+        noted == noted_alone && noted.iter().all(|entry| entry.ends_with(" by user")),
+        "{noted_alone:?}, {noted:?}"
+    );
+    let expected: Vec<String> = noted.iter().map(|entry| entry.replace(" by user", " by key")).collect();
+    ensure!(noted_by_url == expected, "{noted_by_url:?} instead of {expected:?}");
+
+    let said = instance.refused(&["key", "list", "--url", &url]).await?;
+    ensure!(said.contains("TOLLGATE_MANAGEMENT_KEY"), "{said}");
+    server.stop().await?;
+    let said = instance.refused(&["key", "list", "--url", &url, "--key-file", "key"]).await?;
+    ensure!(said.contains("the server did not answer"), "{said}");
+    Ok(())
+}
