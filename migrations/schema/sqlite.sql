@@ -207,6 +207,27 @@ CREATE TABLE "outbox" (
   "created_at" integer NOT NULL );
 CREATE INDEX "outbox_destination_id" ON "outbox" ("destination_id", "state", "next_at");
 CREATE INDEX "outbox_due" ON "outbox" ("state", "next_at");
+CREATE TABLE "preset_versions" (
+  "preset_id" text NOT NULL,
+  "version" integer NOT NULL,
+  "config" text NOT NULL,
+  "created_by" text NOT NULL,
+  "created_at" integer NOT NULL,
+  PRIMARY KEY ("preset_id", "version") );
+CREATE TABLE "presets" (
+  "id" text NOT NULL PRIMARY KEY,
+  "workspace_id" text NOT NULL,
+  "slug" text NOT NULL,
+  "name" text NOT NULL,
+  "status" text NOT NULL,
+  "status_updated_at" integer,
+  "designated_version" integer NOT NULL,
+  "newest_version" integer NOT NULL,
+  "created_by" text NOT NULL,
+  "created_at" integer NOT NULL,
+  "updated_at" integer NOT NULL );
+CREATE INDEX "presets_updated_at" ON "presets" ("updated_at");
+CREATE UNIQUE INDEX "presets_workspace_id" ON "presets" ("workspace_id", "slug");
 CREATE TABLE "provider_pauses" (
   "provider" text NOT NULL PRIMARY KEY,
   "paused_at" integer NOT NULL );
@@ -275,6 +296,8 @@ CREATE TABLE "usage_records" (
   "charged_at" integer NOT NULL,
   "findings" text,
   "client_address" blob,
+  "preset_id" blob,
+  "preset_version" integer,
   PRIMARY KEY ("id") );
 CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
 CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "charged_at");

@@ -5,6 +5,7 @@ mod destinations;
 mod key_grants;
 mod live_catalogue;
 mod live_pauses;
+mod presets;
 mod shared_fills;
 mod watcher;
 
@@ -12,5 +13,6 @@ pub use destinations::LiveDestinations;
 pub use key_grants::{CachedKeyGrants, CachedPolicies};
 pub use live_catalogue::LiveCatalogue;
 pub use live_pauses::LivePauses;
+pub use presets::CachedPresets;
 pub use shared_fills::CacheStatus;
 pub use watcher::{ChangeWatcher, Freshness, StalenessBounds};

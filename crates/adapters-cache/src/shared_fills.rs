@@ -24,7 +24,7 @@ pub(crate) struct SharedFills<K, V, E> {
 
 impl<K, V, E> SharedFills<K, V, E>
 where
-    K: Copy + Eq + Hash + Send + Sync + 'static,
+    K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
     /// Creates a cache; `capacity` is the largest number of entries, and the least recently used are evicted first.
@@ -48,8 +48,8 @@ where
 
     /// Reads an entry, or waits for a pending read of it. Failures are shared but not cached.
     pub(crate) async fn fill(&self, key: K, read: impl Future<Output = Result<V, E>>) -> Result<V, Arc<E>> {
-        let fill = Arc::clone(self.fills().entry(key).or_default());
-        let pending = PendingFill { fills: &self.fills, key, fill };
+        let fill = Arc::clone(self.fills().entry(key.clone()).or_default());
+        let pending = PendingFill { fills: &self.fills, key: key.clone(), fill };
         let result = pending.fill.get_or_init(|| async { read.await.map_err(Arc::new) }).await;
         let mut fills = self.fills();
         if pending.is_current(&fills) {
@@ -88,20 +88,20 @@ where
 }
 
 /// One of the waiters for a read. The last one that leaves before the end of the read removes it.
-struct PendingFill<'a, K: Copy + Eq + Hash, V, E> {
+struct PendingFill<'a, K: Clone + Eq + Hash, V, E> {
     fills: &'a Mutex<HashMap<K, Fill<V, E>>>,
     key: K,
     fill: Fill<V, E>,
 }
 
-impl<K: Copy + Eq + Hash, V, E> PendingFill<'_, K, V, E> {
+impl<K: Clone + Eq + Hash, V, E> PendingFill<'_, K, V, E> {
     /// Returns true unless a change dropped the read or its result is cached already.
     fn is_current(&self, fills: &HashMap<K, Fill<V, E>>) -> bool {
         fills.get(&self.key).is_some_and(|current| Arc::ptr_eq(current, &self.fill))
     }
 }
 
-impl<K: Copy + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
+impl<K: Clone + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
     fn drop(&mut self) {
         let mut fills = lock(self.fills);
         let is_current = self.is_current(&fills);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSignal, ChangeSubject, Changes};
 use domain::error::StoreError;
-use domain::ids::{GuardrailId, WorkspaceId};
+use domain::ids::{GuardrailId, PresetId, WorkspaceId};
 use domain::secret::ApiKeyHash;
 use domain::system::Clock;
 use tokio::sync::Mutex;
@@ -255,6 +255,7 @@ pub(crate) enum Changed {
         keys: HashSet<ApiKeyHash>,
         workspaces: HashSet<WorkspaceId>,
         guardrails: HashSet<GuardrailId>,
+        presets: HashSet<PresetId>,
         catalogue: bool,
         destinations: bool,
         providers: bool,
@@ -270,19 +271,21 @@ pub(crate) trait DropChanged: Send + Sync {
 impl Changed {
     pub(crate) fn of(changes: &[Change]) -> Self {
         let (mut keys, mut workspaces, mut guardrails) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut presets = HashSet::new();
         let (mut catalogue, mut destinations, mut providers) = (false, false, false);
         for change in changes {
             match change.subject {
                 ChangeSubject::Key(hash) => drop(keys.insert(hash)),
                 ChangeSubject::Workspace(id) => drop(workspaces.insert(id)),
                 ChangeSubject::Guardrail(id) => drop(guardrails.insert(id)),
+                ChangeSubject::Preset(id) => drop(presets.insert(id)),
                 ChangeSubject::Catalogue => catalogue = true,
                 ChangeSubject::Destinations => destinations = true,
                 ChangeSubject::Providers => providers = true,
                 ChangeSubject::Everything => return Self::Everything,
             }
         }
-        Self::Named { keys, workspaces, guardrails, catalogue, destinations, providers }
+        Self::Named { keys, workspaces, guardrails, presets, catalogue, destinations, providers }
     }
 
     pub(crate) fn has_catalogue(&self) -> bool {

@@ -255,6 +255,33 @@ entity! {
 }
 
 entity! {
+    /// Every version of every preset.
+    preset_versions "preset_versions" [preset_id: String, version: i64] {
+        /// JSON: the models and the questions.
+        pub config: String,
+        pub created_by: String,
+        pub created_at: i64,
+    }
+}
+
+entity! {
+    /// Named sets of questions.
+    presets "presets" [id: String] {
+        pub workspace_id: String,
+        /// Unique in the workspace.
+        pub slug: String,
+        pub name: String,
+        pub status: String,
+        pub status_updated_at: Option<i64>,
+        pub designated_version: i64,
+        pub newest_version: i64,
+        pub created_by: String,
+        pub created_at: i64,
+        pub updated_at: i64,
+    }
+}
+
+entity! {
     /// The paused providers.
     provider_pauses "provider_pauses" [provider: String] {
         pub paused_at: i64,
@@ -358,6 +385,9 @@ entity! {
         pub findings: Option<String>,
         /// 4 or 16 bytes; null if unknown or not recorded.
         pub client_address: Option<Vec<u8>>,
+        /// Null if the request named no preset.
+        pub preset_id: Option<Vec<u8>>,
+        pub preset_version: Option<i64>,
     }
 }
 

@@ -67,6 +67,8 @@ async fn fill(folder: &Folder, database: &Database) {
     for row in [
         "INSERT INTO idempotency_claims SELECT x'01', 'promote', 'k ''ü', 's', id, 5 FROM documents",
         "INSERT INTO provider_pauses VALUES ('p', 5)",
+        "INSERT INTO presets VALUES ('p', 'w', 's', 'n', 'active', NULL, 1, 1, 'system', 5, 5)",
+        "INSERT INTO preset_versions VALUES ('p', 1, '{}', 'system', 5)",
         "INSERT INTO destinations VALUES ('d', 'w', 'webhook', 'n', 'enc1:x', 1, 5, NULL)",
         "INSERT INTO outbox VALUES ('o', 'd', '{\"a\": 1}', 'waiting', 0, 5, NULL, 5)",
         "INSERT INTO idempotent_requests VALUES ('k', 'POST /keys', 'a', x'01', 201, '{}', '00', NULL, 1)",

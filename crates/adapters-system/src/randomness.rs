@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::error::StoreError;
 use domain::ids::{
-    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
 use domain::system::{IdGenerator, Randomness};
 use uuid::Uuid;
@@ -106,6 +106,10 @@ impl IdGenerator for UuidV7Ids {
 
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(fresh())
+    }
+
+    fn preset_id(&self) -> PresetId {
+        PresetId::from_uuid(fresh())
     }
 
     fn destination_id(&self) -> DestinationId {

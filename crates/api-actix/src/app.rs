@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::endpoints::{
     assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
     get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
-    list_permitted_models, list_providers, list_zero_retention_endpoints, promote_container_file, retrieve_model,
-    status, submit_decision, test_provider, usage, workspaces,
+    list_permitted_models, list_providers, list_zero_retention_endpoints, presets, promote_container_file,
+    retrieve_model, status, submit_decision, test_provider, usage, workspaces,
 };
 use crate::http::routes::Route;
 use crate::openapi;
@@ -80,6 +80,12 @@ pub(crate) const ROUTES: &[Route] = &[
     guardrails::read::LIST_VERSIONS,
     guardrails::read::GET_VERSION,
     guardrails::change::RESTORE_VERSION,
+    presets::read::LIST,
+    presets::read::GET,
+    presets::change::UPDATE,
+    presets::change::ADD_VERSION,
+    presets::read::LIST_VERSIONS,
+    presets::read::GET_VERSION,
     destinations::read::LIST,
     destinations::change::CREATE,
     destinations::read::GET,

@@ -6,7 +6,8 @@ use arc_swap::ArcSwap;
 use domain::api_key::{Authenticate, CountRequest, CreateApiKey, GetOwnKey, ManageApiKeys, ReadApiKeys, RotateApiKey};
 use domain::audit::DeniedChangeRecorder;
 use domain::decision::{
-    ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, SubmitDecision, SumUsage, TestProviders,
+    ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, ResolvePreset, SubmitDecision, SumUsage,
+    TestProviders,
 };
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
@@ -15,6 +16,7 @@ use domain::observability::{ManageDestinations, RetryDeadLetters};
 use domain::operation::{
     ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
 };
+use domain::preset::ManagePresets;
 use domain::repetition::IdempotentRequests;
 use domain::retention::DeleteWorkspace;
 use domain::routing::{ListEndpoints, ListProviders};
@@ -61,6 +63,10 @@ pub struct Services {
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
     pub get_model: Arc<GetModel>,
+    /// The use cases of presets.
+    pub presets: ManagePresets,
+    /// Replaces the presets of requests by their models and questions.
+    pub resolve_preset: ResolvePreset,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
     /// Makes dead letters of destinations due again.

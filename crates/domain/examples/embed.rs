@@ -19,7 +19,7 @@ use domain::decision::{
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
 use domain::ids::{
-    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
@@ -105,6 +105,10 @@ impl IdGenerator for CountedIds {
 
     fn process_id(&self) -> ProcessId {
         ProcessId::from_uuid(self.next())
+    }
+
+    fn preset_id(&self) -> PresetId {
+        PresetId::from_uuid(self.next())
     }
 
     fn destination_id(&self) -> DestinationId {

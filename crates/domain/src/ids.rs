@@ -64,6 +64,11 @@ uuid_id!(
     "guardrail"
 );
 uuid_id!(
+    /// Names a preset. A bare UUIDv7.
+    PresetId,
+    "preset"
+);
+uuid_id!(
     /// Names an API key for its lifetime, independent of its secret. A bare UUIDv7.
     ApiKeyId,
     "key"

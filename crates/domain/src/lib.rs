@@ -80,6 +80,7 @@ pub mod money;
 pub mod naming;
 pub mod observability;
 pub mod operation;
+pub mod preset;
 pub mod pricing;
 pub mod question;
 pub mod rate;

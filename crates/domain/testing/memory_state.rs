@@ -19,6 +19,7 @@ use crate::ids::{ApiKeyId, DecisionId, DocumentId, ProcessId, WorkspaceId};
 use crate::model::Model;
 use crate::money::Usd;
 use crate::observability::Destination;
+use crate::preset::{Preset, PresetVersion};
 use crate::repetition::{IdempotencyKey, RepetitionScope, StoredRepetition};
 use crate::routing::ProviderSlug;
 use crate::system::Clock;
@@ -55,6 +56,8 @@ pub(super) struct State {
     pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
     pub(super) paused_providers: BTreeSet<ProviderSlug>,
+    /// The presets with their versions, oldest first.
+    pub(super) presets: Vec<(Preset, Vec<PresetVersion>)>,
     pub(super) usage: Vec<UsageRecord>,
     /// The sums by day, workspace, key, model and provider.
     pub(super) usage_sums: BTreeMap<SumName, UsageTotals>,

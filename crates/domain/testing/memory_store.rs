@@ -64,6 +64,8 @@ fakes! {
     models: MemoryModels,
     /// The fake of [`crate::routing::ProviderPauses`].
     provider_pauses: MemoryProviderPauses,
+    /// The fake of [`crate::preset::PresetRepository`].
+    presets: MemoryPresets,
     /// The fake of [`crate::change_feed::ChangeFeed`].
     changes: MemoryChangeFeed,
     /// The fake of [`crate::usage::UsageRepository`].

@@ -22,6 +22,7 @@ mod memory_models;
 mod memory_outbox;
 mod memory_pauses;
 mod memory_policies;
+mod memory_presets;
 mod memory_provider;
 mod memory_rate_limiter;
 mod memory_rejections;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::yield_now;
 use crate::error::StoreError;
 use crate::ids::{
-    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
 use crate::rate::{RateLimitError, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::secret::ApiKeySecret;
@@ -150,6 +150,10 @@ impl IdGenerator for SequentialIds {
 
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(self.next())
+    }
+
+    fn preset_id(&self) -> PresetId {
+        PresetId::from_uuid(self.next())
     }
 
     fn destination_id(&self) -> DestinationId {

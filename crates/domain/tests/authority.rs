@@ -23,6 +23,7 @@ use domain::observability::{
     Delivery, DeliveryError, Destination, DestinationFields, ManageDestinations, MessageSender, RetryDeadLetters,
 };
 use domain::operation::{AuditFilter, ListAuditEntries};
+use domain::preset::{ManagePresets, PresetChange, PresetConfig};
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
@@ -68,6 +69,15 @@ impl Fixture {
             workspaces: self.store.workspaces(),
             keys: self.store.api_keys(),
             sender: Arc::new(AcceptAll),
+            clock: Arc::clone(&self.clock) as _,
+            ids: Arc::clone(&self.ids) as _,
+        }
+    }
+
+    fn presets(&self) -> ManagePresets {
+        ManagePresets {
+            presets: self.store.presets(),
+            workspaces: self.store.workspaces(),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
         }
@@ -134,6 +144,8 @@ impl Fixture {
         self.guardrails().set_default(&by, &default_guardrail.to_string()).await.unwrap();
         let destination =
             self.destinations().create(&Change::plain(&by), Some(workspace), &webhook()).await.unwrap().id;
+        let (change, config) = (Change::plain(&by), preset_config());
+        self.presets().add_version(&change, Some(workspace), "triage", &config).await.unwrap();
         Place { workspace, key: (&key.id).into(), guardrail, default_guardrail, destination }
     }
 }
@@ -154,6 +166,11 @@ fn webhook() -> DestinationFields {
         secret: Some("a secret of sufficient length".to_owned()),
         ..DestinationFields::default()
     }
+}
+
+fn preset_config() -> PresetConfig {
+    let text = r#"{"model":"a/b","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
+    PresetConfig::read(&Json::parse(text).unwrap()).unwrap()
 }
 
 fn renamed() -> GuardrailDraft {
@@ -353,6 +370,28 @@ fn guardrail_cases() -> Vec<Case> {
 
 fn destination_cases() -> Vec<Case> {
     vec![
+        Case(
+            "add preset version",
+            WRITE,
+            None,
+            case!(|f, by, p| f.presets().add_version(
+                &Change::plain(by),
+                Some(p.workspace),
+                "triage",
+                &preset_config()
+            )),
+        ),
+        Case(
+            "update preset",
+            WRITE,
+            None,
+            case!(|f, by, p| f.presets().update(
+                &Change::plain(by),
+                Some(p.workspace),
+                "triage",
+                &PresetChange { name: Some("n".to_owned()), ..PresetChange::default() }
+            )),
+        ),
         Case("get destination", READ, None, case!(|f, by, p| f.destinations().get(by, &p.destination.to_string()))),
         Case(
             "update destination",

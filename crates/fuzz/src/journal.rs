@@ -152,6 +152,7 @@ impl Samples {
             trace: Some(Json::parse(r#"{"a": [1.50, "\u0000"]}"#)?),
             user: None,
             client_address,
+            preset: None,
             created_at: at,
             latency: Duration::from_millis(4),
         };

@@ -154,6 +154,8 @@ fn records() -> TableCreateStatement {
         number("charged_at"),
         optional_text("findings"),
         optional_bytes("client_address"),
+        optional_bytes("preset_id"),
+        optional_number("preset_version"),
     ];
     keyed_table(RECORDS, columns, &["id"])
 }

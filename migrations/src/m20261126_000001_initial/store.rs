@@ -21,6 +21,8 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         changes(backend),
         table("models", [key(text("id")), number("position"), text("content")]),
         table("provider_pauses", [key(text("provider")), number("paused_at")]),
+        presets(),
+        preset_versions(),
         destinations(),
         outbox(),
         audit_log(),
@@ -32,6 +34,8 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
 pub(super) fn indexes() -> Vec<IndexCreateStatement> {
     vec![
         index("models_position", "models", &["position"]),
+        index("presets_workspace_id", "presets", &["workspace_id", "slug"]).unique().take(),
+        index("presets_updated_at", "presets", &["updated_at"]),
         index("destinations_workspace_id", "destinations", &["workspace_id", "created_at"]),
         index("outbox_due", "outbox", &["state", "next_at"]),
         index("outbox_destination_id", "outbox", &["destination_id", "state", "next_at"]),
@@ -74,7 +78,7 @@ fn change_feed() -> TableCreateStatement {
 }
 
 /// One row per change. `number` has no gaps. `mark` is random. `area` is the kind of the subject, which is a key's digest
-/// in hex or the id of a workspace or of a guardrail, if any.
+/// in hex or the id of a workspace, of a guardrail or of a preset, if any.
 fn changes(backend: DbBackend) -> TableCreateStatement {
     let random = match backend {
         DbBackend::Sqlite => "(random())",
@@ -88,6 +92,30 @@ fn changes(backend: DbBackend) -> TableCreateStatement {
         number("created_at"),
     ];
     table("changes", columns)
+}
+
+/// Presets of questions, which requests name by their slug.
+fn presets() -> TableCreateStatement {
+    let columns = [
+        key(text("id")),
+        text("workspace_id"),
+        text("slug"),
+        text("name"),
+        text("status"),
+        optional_number("status_updated_at"),
+        number("designated_version"),
+        number("newest_version"),
+        text("created_by"),
+        number("created_at"),
+        number("updated_at"),
+    ];
+    table("presets", columns)
+}
+
+/// Every version of every preset. `config` is JSON: the models and the questions.
+fn preset_versions() -> TableCreateStatement {
+    let columns = [text("preset_id"), number("version"), text("config"), text("created_by"), number("created_at")];
+    keyed_table("preset_versions", columns, &["preset_id", "version"])
 }
 
 /// Destinations of broadcast traces. `config` is JSON with secrets, encrypted if there is a key.

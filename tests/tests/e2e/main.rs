@@ -61,6 +61,7 @@ mod paused_process;
 mod pauses;
 mod postgres;
 mod postgres_backup;
+mod presets;
 mod promote;
 mod promote_hostile;
 mod promote_writers;

@@ -26,7 +26,7 @@ const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
 /// The last caller finds nothing, because the one before it deleted it.
 const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 
-/// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`,
+/// The management routes below the base path, with a body and the expected statuses. `{key}`, `{guardrail}`, `{preset}`,
 /// `{destination}`, `{workspace}` and `{generation}` stand for objects of the workspace, `{document}` for none,
 /// `{provider}` and `{period}` for the sandbox and a day.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
@@ -59,6 +59,18 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/guardrails/{guardrail}/versions/{version}", "", READ),
     ("POST", "/guardrails/{guardrail}/versions/{version}/restore", "", WRITE),
     ("DELETE", "/guardrails/{guardrail}", "", DELETE),
+    (
+        "POST",
+        "/presets/{preset}/decisions?workspace_id={workspace}",
+        r#"{"model":"sandbox/decider","questions":{"q":{"type":"noul","instructions":"Is it?"}}}"#,
+        WRITE,
+    ),
+    ("PATCH", "/presets/{preset}?workspace_id={workspace}", r#"{"name":"n"}"#, WRITE),
+    // An inference key reads the presets of its workspace.
+    ("GET", "/presets?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
+    ("GET", "/presets/{preset}?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
+    ("GET", "/presets/{preset}/versions?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
+    ("GET", "/presets/{preset}/versions/{version}?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     ("GET", "/observability/destinations?workspace_id={workspace}", "", READ),
     // An unknown workspace and an invalid record are 400.
     (
@@ -173,6 +185,7 @@ impl Scopes {
             ("{workspace}", workspace.clone()),
             ("{generation}", generation),
             ("{version}", "1".to_owned()),
+            ("{preset}", "triage".to_owned()),
             ("{document}", "tgfile_x".to_owned()),
             ("{container}", "sess_x".to_owned()),
             ("{provider}", "sandbox".to_owned()),

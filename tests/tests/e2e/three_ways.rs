@@ -67,6 +67,12 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("guardrail default --none --workspace {workspace}", "", Always),
     ("guardrail delete {guardrail}", "", Always),
     ("container put {way} b.txt rows.json", "", Always),
+    ("preset create {way} --from preset.json --workspace {workspace}", "", Always),
+    ("preset create {way} --from preset.json --workspace {workspace}", "", Always),
+    ("preset list --workspace {workspace}", "", Always),
+    ("preset show {way} --workspace {workspace}", "", Always),
+    ("preset designate {way} 1 --workspace {workspace}", "", Always),
+    ("preset archive {way} --workspace {workspace}", "", Always),
     ("container list {way}", "", ForOperator),
     ("container get {way} a.txt --output {way}.file", "", ForOperator),
     ("container rm {way} a.txt", "", ForOperator),
@@ -206,6 +212,7 @@ async fn command_has_one_outcome_in_three_ways() -> Result<()> {
         ("rows.json", json!([row("acme/one", "acme/one", "text")]).to_string()),
         ("rules.json", json!({"description": "of a file"}).to_string()),
         ("body.json", format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"s"}}"#)),
+        ("preset.json", format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS}}}"#)),
         (
             "destination.json",
             json!({"type": "webhook", "config": {"url": receiver.base_url(), "secret": "a-very-long-signing-secret"}})

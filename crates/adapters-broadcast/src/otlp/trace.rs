@@ -125,6 +125,9 @@ fn attributes(
         .optional_text("session.id", labels.session_id.as_deref())
         .optional_text("gen_ai.conversation.id", labels.session_id.as_deref())
         .optional_text("user.id", labels.user.as_deref());
+    if let Some(preset) = record.preset {
+        attributes.text("tollgate.preset_id", &preset.id.to_string()).int("tollgate.preset_version", preset.version);
+    }
     if record.outcome != UsageOutcome::Completed {
         attributes.text("error.type", last_outcome(record));
     }

@@ -78,6 +78,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
         latency: Duration::from_millis(300),
     }

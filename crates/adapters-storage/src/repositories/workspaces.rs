@@ -20,8 +20,8 @@ use sea_orm::{
     QuerySelect, Select, UpdateMany,
 };
 
-use super::api_keys;
 use super::rows::{NO_CHANGE, commit_change, credit_base, is_within, rates, workspace_by_id, workspace_exists};
+use super::{api_keys, presets};
 use crate::audit::{ManagedRow, RowChanges, append};
 use crate::budget::AccountLimits;
 use crate::change_feed::LimitChange;
@@ -199,6 +199,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             .map_err(store_error)?;
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &before).await?;
+        presets::delete_of_workspace(&transaction, &before.id).await?;
         commit_change(transaction, now, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows).await?;
         Ok(WorkspaceDeletion::Deleted)
     }

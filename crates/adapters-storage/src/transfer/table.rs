@@ -8,8 +8,8 @@ use sea_orm::{
 use super::row::{Column, Kind, Row, UnreadableRow};
 use crate::entities::{
     api_keys, audit_log, audit_state, budget_processes, change_feed, changes, destinations, documents,
-    guardrail_versions, guardrails, idempotency_claims, idempotent_requests, models, outbox, provider_pauses,
-    record_bytes, rejections, spend_counters, store_identity, usage_records, workspaces,
+    guardrail_versions, guardrails, idempotency_claims, idempotent_requests, models, outbox, preset_versions, presets,
+    provider_pauses, record_bytes, rejections, spend_counters, store_identity, usage_records, workspaces,
 };
 use crate::errors::store_error;
 
@@ -47,6 +47,8 @@ pub(super) fn tables() -> Vec<Table> {
         of_entity::<idempotent_requests::Entity>(),
         of_entity::<models::Entity>(),
         of_entity::<provider_pauses::Entity>(),
+        of_entity::<presets::Entity>(),
+        Table { batch_rows: LARGE_BATCH_ROWS, ..of_entity::<preset_versions::Entity>() },
         of_entity::<destinations::Entity>(),
         // A message may have 2 MiB.
         Table { batch_rows: LARGE_BATCH_ROWS, ..of_entity::<outbox::Entity>() },

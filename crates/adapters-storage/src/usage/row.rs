@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use domain::budget::cost_of_tokens;
 use domain::error::StoreError;
-use domain::ids::DecisionId;
+use domain::ids::{DecisionId, PresetId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::pricing::TokenPrices;
 use domain::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageOutcome, UsageRecord, UsageShare,
+    UsageSource,
 };
 use sea_orm::QueryResult;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::ids;
 use crate::connections::RowWriter;
@@ -96,6 +98,8 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         user: row.user,
         client_address: client_address(row.client_address.as_deref())
             .ok_or_else(|| corrupt("usage_records.client_address", &id))?,
+        preset: preset(row.preset_id.as_deref(), row.preset_version)
+            .ok_or_else(|| corrupt("usage_records.preset_id", &id))?,
         created_at: moment(row.created_at, "usage_records.created_at", &id)?,
         latency: duration(row.latency_us, "usage_records.latency_us", &id)?,
         id,
@@ -109,6 +113,17 @@ fn client_address(bytes: Option<&[u8]>) -> Option<Option<IpAddr>> {
     let Some(bytes) = bytes else { return Some(None) };
     let short = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     short.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok().map(Some)
+}
+
+/// Returns the preset of a record; `None` if the columns are malformed.
+#[expect(clippy::option_option, reason = "malformed, absent, present")]
+fn preset(id: Option<&[u8]>, version: Option<i64>) -> Option<Option<PresetReference>> {
+    let (id, version) = match (id, version) {
+        (None, None) => return Some(None),
+        (id, version) => (id?, version?),
+    };
+    let id = PresetId::from_uuid(Uuid::from_slice(id).ok()?);
+    Some(Some(PresetReference { id, version: version.try_into().ok()? }))
 }
 
 fn client_address_column(address: Option<IpAddr>) -> Option<Vec<u8>> {
@@ -238,7 +253,7 @@ fn storable(text: &str) -> Cow<'_, str> {
 }
 
 /// The columns of [`write_record`].
-pub(crate) const RECORD_COLUMNS: [&str; 26] = [
+pub(crate) const RECORD_COLUMNS: [&str; 28] = [
     "id",
     "workspace_id",
     "api_key",
@@ -265,6 +280,8 @@ pub(crate) const RECORD_COLUMNS: [&str; 26] = [
     "charged_at",
     "findings",
     "client_address",
+    "preset_id",
+    "preset_version",
 ];
 
 /// Writes the row of a record, in the order of [`RECORD_COLUMNS`].
@@ -298,7 +315,9 @@ pub(crate) fn write_record(record: &UsageRecord, row: &mut dyn RowWriter) -> Res
     row.bytes(ids::guardrails_column(&record.guardrails))?;
     row.integer(Some(millis(record.charged_at)))?;
     row.text(findings.as_deref())?;
-    row.bytes(client_address_column(record.client_address))
+    row.bytes(client_address_column(record.client_address))?;
+    row.bytes(record.preset.map(|preset| preset.id.uuid().as_bytes().to_vec()))?;
+    row.integer(record.preset.map(|preset| preset.version.into()))
 }
 
 /// The columns for [`StoredCosts::read`].

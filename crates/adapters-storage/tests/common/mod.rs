@@ -14,8 +14,8 @@ use std::time::Duration;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmChangeFeed,
     SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmProviderPauses, SeaOrmUsageRepository,
-    SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository, SeaOrmProviderPauses,
+    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
@@ -117,6 +117,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
         pauses: Arc::new(SeaOrmProviderPauses::new(database(0))),
+        presets: Arc::new(SeaOrmPresetRepository::new(database(0))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         // The ledger has a separate suite; the suites here do not use it.
@@ -348,6 +349,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         created_at: at(0),
         latency: Duration::from_millis(5),
     }

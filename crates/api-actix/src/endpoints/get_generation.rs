@@ -127,6 +127,12 @@ pub(crate) struct GenerationView<'a> {
     #[schema(required, value_type = Option<String>)]
     client_address: Option<IpAddr>,
     workspace_id: String,
+    /// The preset that the request named.
+    #[schema(required, format = "uuid")]
+    preset_id: Option<String>,
+    /// The number of its version.
+    #[schema(required, value_type = Option<u64>)]
+    preset_version: Option<u32>,
     /// The trace metadata of the request, unchanged.
     #[schema(required, value_type = Option<Object>)]
     trace: Option<Box<RawValue>>,
@@ -200,7 +206,6 @@ struct UnusedMembers {
     num_media_completion: Option<()>,
     num_media_prompt: Option<()>,
     num_search_results: Option<()>,
-    preset_id: Option<()>,
     response_cache_source_id: Option<()>,
     router: Option<()>,
     service_tier: Option<()>,
@@ -300,6 +305,8 @@ impl<'a> GenerationView<'a> {
             request_id: record.request_id.as_str(),
             client_address: record.client_address,
             workspace_id: record.workspace_id.to_string(),
+            preset_id: record.preset.map(|preset| preset.id.to_string()),
+            preset_version: record.preset.map(|preset| preset.version),
             trace: record.trace.as_ref().map(opaque),
             charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             guardrail_ids: record.guardrails.iter().map(ToString::to_string).collect(),

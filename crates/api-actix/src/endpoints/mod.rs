@@ -20,6 +20,7 @@ pub(crate) mod list_permitted_models;
 pub(crate) mod list_providers;
 pub(crate) mod list_zero_retention_endpoints;
 mod model_filters;
+pub(crate) mod presets;
 pub(crate) mod promote_container_file;
 pub(crate) mod retrieve_model;
 pub(crate) mod status;

@@ -62,6 +62,12 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     let key = caller.inference()?.clone();
     let ReceivedRequest { request, response_format, body_bytes } = request::receive(call, &key, entry, payload).await?;
     let answered = async {
+        let (request, body_bytes) = if request.preset_slug().is_some() {
+            // Boxed to keep the future of other requests small.
+            Box::pin(resolve_preset(call, &key, request, body_bytes)).await?
+        } else {
+            (request, body_bytes)
+        };
         let tokens = call.gateway.take_tokens(caller, body_bytes).await?;
         let metadata = call.wants_metadata().then(|| ResponseMetadata::new(&key, &request.model));
         let provider_input = Arc::clone(&request.provider_input);
@@ -76,6 +82,20 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     };
     let format = ErrorFormat::for_entry(entry, Some(response_format.shape()), call.under_base);
     answered.await.map_err(|error| error.format(format))
+}
+
+/// Replaces the preset of a request. Its questions count as a part of the body.
+async fn resolve_preset(
+    call: &Call<'_>,
+    key: &InferenceKey,
+    request: DecisionRequest,
+    body_bytes: usize,
+) -> Result<(DecisionRequest, usize), ApiError> {
+    let services = &call.gateway.services;
+    let resolved = services.resolve_preset.execute(key, request).await;
+    let request = resolved.map_err(|error| api_error(error, services.clock.now().timestamp_millis()))?;
+    let body_bytes = body_bytes.saturating_add(request.provider_input.questions.json.text().len());
+    Ok((request, body_bytes))
 }
 
 /// Runs the decision. A disconnect cancels the provider's call but not the record of it.

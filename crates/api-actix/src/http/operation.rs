@@ -278,6 +278,7 @@ pub(crate) mod tags {
     pub(crate) const DECISIONS: &str = "Decisions";
     pub(crate) const FILES: &str = "Files";
     pub(crate) const GUARDRAILS: &str = "Guardrails";
+    pub(crate) const PRESETS: &str = "Presets";
     pub(crate) const KEYS: &str = "API keys";
     pub(crate) const MODELS: &str = "Models and providers";
     pub(crate) const USAGE: &str = "Usage";
@@ -292,6 +293,10 @@ pub(crate) mod tags {
             (DECISIONS, "Ask a model typed questions about a state."),
             (FILES, "Read files of containers, and copy them into the workspace's documents."),
             (GUARDRAILS, "Create rules for requests and assign keys to them. They need a management key."),
+            (
+                PRESETS,
+                "Create named sets of questions, which requests name as their model. Changes need a management key.",
+            ),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),
             (

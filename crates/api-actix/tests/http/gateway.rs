@@ -21,8 +21,8 @@ use domain::budget::{
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
-    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage,
-    SumUsagePorts, TestProvider, TestProviders, UsageNames,
+    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, ResolvePreset, SubmitDecision,
+    SumUsage, SumUsagePorts, TestProvider, TestProviders, UsageNames,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -40,6 +40,7 @@ use domain::observability::{ManageDestinations, MessageSender, MockMessageSender
 use domain::operation::{
     ContainerLimits, ListAuditEntries, LoadedConfiguration, PauseProvider, PutContainerFile, ReadStatus, ServerIdentity,
 };
+use domain::preset::ManagePresets;
 use domain::pricing::ReportedUsage;
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::retention::DeleteWorkspace;
@@ -296,6 +297,13 @@ impl Setup {
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),
             destinations,
+            presets: ManagePresets {
+                presets: self.store.presets(),
+                workspaces: self.store.workspaces(),
+                clock: Arc::new(clock.clone()),
+                ids: Arc::new(ids.clone()),
+            },
+            resolve_preset: ResolvePreset::new(self.store.presets()),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             get_own_key,
             sum_usage: SumUsage::new(SumUsagePorts {

@@ -30,6 +30,7 @@ mod listings;
 mod open_routes;
 mod operation;
 mod own_key;
+mod presets;
 mod promote;
 mod rates;
 mod rejections;

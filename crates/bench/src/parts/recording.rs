@@ -90,6 +90,7 @@ fn record() -> Result<UsageRecord> {
         trace: None,
         user: None,
         client_address: Some([192, 0, 2, 7].into()),
+        preset: None,
         created_at: at,
         latency: Duration::from_millis(10),
     })

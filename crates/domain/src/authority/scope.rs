@@ -13,7 +13,7 @@ named_enum! {
         Read = "read",
         /// Manages inference keys.
         Keys = "keys",
-        /// Manages guardrails, their assignments, destinations and documents.
+        /// Manages guardrails, their assignments, presets, destinations and documents.
         Write = "write",
     }
 }

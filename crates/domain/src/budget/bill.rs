@@ -72,6 +72,7 @@ pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecor
         trace: None,
         user: None,
         client_address: request.client_address,
+        preset: None,
         created_at: hold.at,
         latency: Duration::ZERO,
     })

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::error::StoreError;
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::{GuardrailId, PresetId, WorkspaceId};
 use crate::secret::ApiKeyHash;
 
 /// The highest number of keys that one transaction writes one by one. A transaction that changes more keys writes their
@@ -23,6 +23,8 @@ pub enum ChangeSubject {
     Workspace(WorkspaceId),
     /// The rules or the budget of a guardrail. Keys with a new assignment are written as keys.
     Guardrail(GuardrailId),
+    /// A preset.
+    Preset(PresetId),
     /// The catalogue.
     Catalogue,
     /// The destinations of traces.

@@ -12,6 +12,7 @@ use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
 use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
+use crate::preset::PresetStatus;
 use crate::routing::{
     AttemptFailureKind, FailureCause, RoutingFunnel, ThrottledEndpoints, UnknownProvider, UnsupportedQuestions,
 };
@@ -62,6 +63,9 @@ pub struct FailedAttempts {
     pub findings: Vec<Finding>,
 }
 
+/// The most characters of a slug in an error.
+const MAX_SLUG_CHARS: usize = 50;
+
 /// The error of a Decisions request.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitDecisionError {
@@ -96,6 +100,14 @@ pub enum SubmitDecisionError {
     UnknownModel {
         /// Up to three ids of callable models with a similar spelling.
         nearest: Vec<String>,
+    },
+    /// The workspace of the key has no active preset of this name.
+    #[error("{}", preset_fault(.slug, .status.map(PresetStatus::as_str)))]
+    UnknownPreset {
+        /// The slug in the request.
+        slug: String,
+        /// The status of the preset; `None` if there is none.
+        status: Option<PresetStatus>,
     },
     /// The model exists, but does not answer Decisions requests.
     #[error("{0} does not answer Decisions requests: decisions is not among its output modalities")]
@@ -160,6 +172,15 @@ pub enum SubmitDecisionError {
     Store(#[from] StoreError),
 }
 
+/// Returns the reason why a preset cannot be used.
+fn preset_fault(slug: &str, status: Option<&str>) -> String {
+    let slug: String = slug.chars().take(MAX_SLUG_CHARS).collect();
+    match status {
+        Some(status) => format!("The preset {slug:?} is {status}"),
+        None => format!("The workspace of this key has no preset {slug:?}"),
+    }
+}
+
 /// Returns the end of a sentence that names an unknown provider; empty without one.
 fn or_unknown(unknown: Option<&UnknownProvider>) -> String {
     unknown.map(|unknown| format!(": {unknown}")).unwrap_or_default()
@@ -211,9 +232,10 @@ impl SubmitDecisionError {
     /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::ExcludedByPreferences { .. } => {
-                ErrorKind::NotFound
-            }
+            Self::UnknownModel { .. }
+            | Self::UnknownPreset { .. }
+            | Self::NoEndpoint { .. }
+            | Self::ExcludedByPreferences { .. } => ErrorKind::NotFound,
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Unsupported { .. } => ErrorKind::InvalidRequest,
             Self::Blocked(blocked) if blocked.is_too_large => ErrorKind::PayloadTooLarge,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,

@@ -8,7 +8,7 @@ use crate::model::ModelId;
 use crate::money::Usd;
 use crate::question::{Answers, ProviderInput};
 use crate::routing::{RoutingFunnel, RoutingPreferences};
-use crate::usage::{AttemptRecord, Finding, UsageSource};
+use crate::usage::{AttemptRecord, Finding, PresetReference, UsageSource};
 
 /// A validated Decisions request. Providers receive only its [`ProviderInput`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct DecisionRequest {
     pub trace: Option<Json>,
     /// The end user; at most 256 characters. Not sent to providers.
     pub user: Option<String>,
+    /// The preset that its models and questions are from.
+    pub preset: Option<PresetReference>,
 }
 
 /// The answer to a Decisions request.

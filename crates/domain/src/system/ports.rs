@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, Either};
 
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{
-    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
 use crate::secret::ApiKeySecret;
 
@@ -134,6 +134,8 @@ pub trait IdGenerator: Send + Sync {
     fn decision_id(&self) -> DecisionId;
     /// Returns a new request id.
     fn request_id(&self) -> RequestId;
+    /// Returns a new preset id.
+    fn preset_id(&self) -> PresetId;
     /// Returns a new destination id.
     fn destination_id(&self) -> DestinationId;
     /// Returns a new message id.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{AttemptOutcome, AttemptRecord, UsageSource};
-use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, PresetId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
@@ -41,6 +41,15 @@ pub struct UsageShare {
 impl UsageShare {
     /// The whole cost.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
+/// A version of a preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PresetReference {
+    /// The preset.
+    pub id: PresetId,
+    /// The number of the version.
+    pub version: u32,
 }
 
 /// The record of one Decisions request.
@@ -91,6 +100,8 @@ pub struct UsageRecord {
     pub user: Option<String>,
     /// The client's address; `None` if it is unknown or not recorded.
     pub client_address: Option<IpAddr>,
+    /// The preset that the request named.
+    pub preset: Option<PresetReference>,
     /// The start of the request.
     pub created_at: DateTime<Utc>,
     /// The time from the start of the request to its end.

@@ -32,6 +32,7 @@ mod message_senders;
 mod models;
 mod outbox;
 mod pauses;
+mod presets;
 mod rate_limiters;
 mod rejections;
 mod repetitions;
@@ -72,6 +73,7 @@ pub use message_senders::{RECEIVER_TEXT, Receiver, ReceiverReaction, Senders, me
 pub use models::model_repository_cases;
 pub use outbox::outbox_cases;
 pub use pauses::provider_pauses_cases;
+pub use presets::preset_repository_cases;
 pub use rate_limiters::{RateLimiters, rate_limiter_cases};
 pub use rejections::rejection_store_cases;
 pub use repetitions::idempotent_requests_cases;

@@ -14,6 +14,7 @@ use crate::file::DocumentRepository;
 use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
+use crate::preset::PresetRepository;
 use crate::repetition::IdempotentRequests;
 use crate::routing::ProviderPauses;
 use crate::system::Timer;
@@ -36,6 +37,8 @@ pub struct Stores {
     pub models: Arc<dyn ModelRepository>,
     /// The paused providers.
     pub pauses: Arc<dyn ProviderPauses>,
+    /// Presets.
+    pub presets: Arc<dyn PresetRepository>,
     /// The change feed.
     pub changes: Arc<dyn ChangeFeed>,
     /// Usage records.
@@ -86,6 +89,7 @@ impl Stores {
             documents: store.documents(),
             models: store.models(),
             pauses: store.provider_pauses(),
+            presets: store.presets(),
             changes: store.changes(),
             usage: store.usage(),
             ledger: store.ledger(),

@@ -9,13 +9,13 @@ use super::Stores;
 use super::samples::{add_key, add_workspace, at, fold_charge, guardrail_id, inference_key, key_id, workspace_id};
 use crate::budget::UsageCharge;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, RequestId};
+use crate::ids::{DecisionId, PresetId, RequestId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageFilter, UsageGroup, UsageOutcome, UsageRecord,
-    UsageShare, UsageSource, UsageSum, UsageSumQuery, UsageTotals,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageFilter, UsageGroup, UsageOutcome,
+    UsageRecord, UsageShare, UsageSource, UsageSum, UsageSumQuery, UsageTotals,
 };
 
 suite! {
@@ -112,6 +112,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
         user: Some("user".to_owned()),
         client_address: Some("2001:db8::7".parse().unwrap()),
+        preset: Some(PresetReference { id: PresetId::from_uuid(SequentialIds::uuid(70)), version: 3 }),
         created_at: at(i64::try_from(number).unwrap()),
         latency: Duration::from_millis(123_456),
     }
@@ -130,6 +131,7 @@ async fn find_returns_recorded_usage(stores: &Stores) {
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         ..record(2, 1)
     };
     let failed = UsageRecord {

@@ -9,8 +9,8 @@ use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
     SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmProviderPauses, SeaOrmRejectionStore,
-    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository, SeaOrmProviderPauses,
+    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};
@@ -69,6 +69,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),
         outbox: Arc::new(SeaOrmOutbox::new(database())),
         pauses: Arc::new(SeaOrmProviderPauses::new(database())),
+        presets: Arc::new(SeaOrmPresetRepository::new(database())),
         rejections: Arc::new(SeaOrmRejectionStore::new(database())),
         grants_lag: None,
         clock: clock.clone(),

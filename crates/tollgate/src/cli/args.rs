@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, ProviderCommand, Resource, ServerArgs, UsageCommand, WorkspaceCommand,
+    JournalCommand, KeyCommand, PresetCommand, ProviderCommand, Resource, ServerArgs, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -64,6 +64,8 @@ pub enum Command {
     Key(Resource<KeyCommand>),
     /// Create guardrails and assign keys to them
     Guardrail(Resource<GuardrailCommand>),
+    /// Create presets of questions, which requests name as their model
+    Preset(Resource<PresetCommand>),
     /// Create and manage workspaces
     Workspace(Resource<WorkspaceCommand>),
     /// Upload files into a container's sandbox prefix and list them

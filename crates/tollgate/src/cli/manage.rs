@@ -1,4 +1,4 @@
-//! Arguments of the commands that manage keys, workspaces, guardrails and destinations.
+//! Arguments of the commands that manage keys, workspaces, guardrails, presets and destinations.
 
 use std::path::PathBuf;
 
@@ -150,7 +150,7 @@ pub enum KeyAccess {
     Read,
     /// Also manages inference keys
     Keys,
-    /// Also manages guardrails, destinations and documents
+    /// Also manages guardrails, presets, destinations and documents
     Write,
 }
 
@@ -466,4 +466,55 @@ pub struct DestinationArgs {
     /// Leave inputs and answers out of its traces: true or false
     #[arg(long, value_name = "BOOL")]
     pub privacy_mode: Option<bool>,
+}
+
+/// A preset and its workspace.
+#[derive(Debug, Args)]
+pub struct NamedPreset {
+    /// Slug of the preset
+    pub slug: String,
+    /// Workspace [default: the default workspace]
+    #[arg(long, value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
+}
+
+/// Commands on presets.
+#[derive(Debug, Subcommand)]
+pub enum PresetCommand {
+    /// Create a preset, or the next version of one, and designate the version
+    Create {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+        /// Models and questions as JSON, as in the HTTP API; - reads standard input
+        #[arg(long, value_name = "FILE")]
+        from: String,
+    },
+    /// List presets
+    List {
+        /// Only presets of this workspace [default: all workspaces]
+        #[arg(long, value_name = "WORKSPACE")]
+        workspace: Option<String>,
+    },
+    /// Show one preset with its designated version
+    Show {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+    },
+    /// Designate a version, which requests then use
+    Designate {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+        /// The version
+        #[arg(id = "number", value_name = "VERSION")]
+        version: u32,
+    },
+    /// Archive a preset: requests that name it are rejected
+    Archive {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+    },
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
-    key, serve, status, store, usage, workspace,
+    key, preset, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
@@ -82,6 +82,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         }
         Command::Guardrail(Resource { server, command }) => {
             api::run(context, &server, async |api| guardrail::run(api, command).await).await
+        }
+        Command::Preset(Resource { server, command }) => {
+            api::run(context, &server, async |api| preset::run(api, command).await).await
         }
         Command::Workspace(Resource { server, command }) => {
             api::run(context, &server, async |api| workspace::run(api, command).await).await

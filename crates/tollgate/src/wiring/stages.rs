@@ -7,7 +7,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use adapters_blob::detect_media_type;
-use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, LivePauses, StalenessBounds};
+use adapters_cache::{
+    CachedKeyGrants, CachedPolicies, CachedPresets, ChangeWatcher, LiveCatalogue, LivePauses, StalenessBounds,
+};
 use adapters_storage::{SeaOrmLedgerReports, SeaOrmOutbox};
 use adapters_system::{FairWorkers, TokioTimer, WorkerSettings};
 use anyhow::Context;
@@ -16,7 +18,9 @@ use domain::api_key::{Authenticate, CountRequest, GetOwnKey, GrantCache, ReadApi
 use domain::audit::DeniedChangeRecorder;
 use domain::budget::{Ledger, LedgerReader, ReadOnlyLedger, RenewingLedger};
 use domain::container::BlobStore;
-use domain::decision::{Broadcast, FilterPorts, MeterTokens, NoBroadcast, SumUsage, SumUsagePorts, UsagePorts};
+use domain::decision::{
+    Broadcast, FilterPorts, MeterTokens, NoBroadcast, ResolvePreset, SumUsage, SumUsagePorts, UsagePorts,
+};
 use domain::file::{
     DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts, ReadDocuments,
     RunningPromotions, StorageLimits,
@@ -50,6 +54,8 @@ const MIN_CHARGED_BYTES: u64 = 1_024;
 
 /// The maximum number of cached keys.
 const CACHED_KEYS: u64 = 100_000;
+/// The maximum number of cached presets.
+const CACHED_PRESETS: u64 = 1_024;
 /// The maximum number of cached policies, one per pair of workspace guardrail and key guardrail.
 const CACHED_POLICIES: u64 = 32_768;
 /// The age of the change feed's last read from which it is read again before a cached key is used; a second is
@@ -103,6 +109,7 @@ struct Changes {
     pauses: Arc<LivePauses>,
     grants: Arc<CachedKeyGrants>,
     policies: Arc<CachedPolicies>,
+    presets: Arc<CachedPresets>,
 }
 
 impl Changes {
@@ -123,8 +130,9 @@ impl Changes {
         let policies = CachedPolicies::new(guardrails, Arc::clone(&grants), Arc::clone(&watcher), CACHED_POLICIES);
         let (grants, policies) =
             (Arc::new(CachedKeyGrants::new(grants, Arc::clone(&watcher), CACHED_KEYS)), Arc::new(policies));
+        let presets = Arc::new(CachedPresets::new(Arc::clone(&stores.presets), Arc::clone(&watcher), CACHED_PRESETS));
         start.measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
-        Ok(Self { watcher, catalogue, pauses, grants, policies })
+        Ok(Self { watcher, catalogue, pauses, grants, policies, presets })
     }
 }
 
@@ -307,6 +315,8 @@ impl JournaledProcess<'_> {
                 create: stores.create_workspace(),
                 manage: stores.manage_workspaces(),
             },
+            presets: stores.manage_presets(),
+            resolve_preset: ResolvePreset::new(changes.presets),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
             retry_dead_letters: RetryDeadLetters::new(

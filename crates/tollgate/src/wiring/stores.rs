@@ -12,7 +12,7 @@ use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
     SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
-    SeaOrmModelRepository, SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository,
+    SeaOrmModelRepository, SeaOrmPresetRepository, SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository,
     SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
 };
 use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
@@ -28,6 +28,7 @@ use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
 use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
 use domain::observability::ManageDestinations;
+use domain::preset::{ManagePresets, PresetRepository};
 use domain::repetition::IdempotentRequests;
 use domain::retention::DeleteWorkspace;
 use domain::routing::ProviderPauses;
@@ -73,6 +74,8 @@ pub struct Stores {
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
     pub models: Arc<dyn ModelRepository>,
+    /// Presets.
+    pub presets: Arc<dyn PresetRepository>,
     /// The paused providers.
     pub pauses: Arc<dyn ProviderPauses>,
     /// Usage records, for reads.
@@ -130,6 +133,7 @@ impl Stores {
             guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
+            presets: Arc::new(SeaOrmPresetRepository::new(database.clone())),
             pauses: Arc::new(SeaOrmProviderPauses::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
             rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
@@ -228,6 +232,16 @@ impl Stores {
             guardrails: Arc::clone(&self.guardrails),
             workspaces: Arc::clone(&self.workspaces),
             names,
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+        }
+    }
+
+    /// Returns the use cases of presets.
+    pub fn manage_presets(&self) -> ManagePresets {
+        ManagePresets {
+            presets: Arc::clone(&self.presets),
+            workspaces: Arc::clone(&self.workspaces),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }

@@ -44,7 +44,7 @@ pub const DOMAIN: Order = Order {
         &["rate"],
         &["api_key", "container"],
         &["file", "routing", "workspace"],
-        &["guardrail"],
+        &["guardrail", "preset"],
         &["decision"],
         &["observability"],
         &["operation", "retention"],

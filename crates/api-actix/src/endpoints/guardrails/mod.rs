@@ -21,7 +21,7 @@ fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
 }
 
 /// Parses the version number in the path; only digits are accepted.
-fn version_number(call: &Call<'_>) -> Result<u32, ApiError> {
+pub(super) fn version_number(call: &Call<'_>) -> Result<u32, ApiError> {
     let digits = call.parameters[1];
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number).ok_or_else(ApiError::not_found)

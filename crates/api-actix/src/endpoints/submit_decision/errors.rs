@@ -40,6 +40,7 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         E::UnknownModel { ref nearest } => {
             rejected(&error).metadata("nearest", nearest.as_slice()).location(ErrorLocation::Member("model".to_owned()))
         }
+        E::UnknownPreset { .. } => rejected(&error).location(ErrorLocation::Member("model".to_owned())),
         E::NotADecisionModel(_) | E::VariablePrice(_) => rejected(&error),
         E::NoEndpoint { ref nearest, ref funnel, .. } => {
             rejected(&error).metadata("nearest", nearest.as_slice()).metadata("routing_funnel", funnel_view(funnel))

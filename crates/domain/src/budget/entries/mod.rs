@@ -20,8 +20,8 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 4;
-/// The oldest version that is read. Its entries are those of version 4 without the client's address.
+const VERSION: u8 = 5;
+/// The oldest version that is read. Version 4 added the client's address, version 5 the preset of a record.
 const OLDEST_VERSION: u8 = 3;
 
 /// An undecodable payload.

@@ -1,11 +1,15 @@
 //! Usage records and attempts.
 
 use super::bytes::{Reader, Writer};
-use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+    AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageOutcome, UsageRecord, UsageShare,
+    UsageSource,
 };
+
+/// The first version whose records have a preset.
+const VERSION_WITH_PRESET: u8 = 5;
 
 impl Writer {
     pub(super) fn attempts(&mut self, attempts: &[AttemptRecord]) {
@@ -74,6 +78,10 @@ impl Writer {
         self.time(record.created_at);
         self.duration(record.latency);
         self.address(record.client_address);
+        self.option(record.preset.as_ref(), |writer, preset| {
+            writer.uuid(preset.id.uuid());
+            writer.number(u64::from(preset.version));
+        });
     }
 }
 
@@ -133,6 +141,18 @@ impl Reader<'_> {
         self.option(|reader| reader.text().map(str::to_owned))
     }
 
+    /// Reads the preset of a record, which entries before version 5 do not have.
+    #[expect(clippy::option_option, reason = "malformed, absent, present")]
+    fn preset(&mut self) -> Option<Option<PresetReference>> {
+        if self.version() < VERSION_WITH_PRESET {
+            return Some(None);
+        }
+        let preset = |reader: &mut Self| {
+            Some(PresetReference { id: PresetId::from_uuid(reader.uuid()?), version: reader.small()? })
+        };
+        self.option(preset)
+    }
+
     pub(super) fn record(&mut self) -> Option<UsageRecord> {
         Some(UsageRecord {
             id: self.id()?,
@@ -159,6 +179,7 @@ impl Reader<'_> {
             created_at: self.time()?,
             latency: self.duration()?,
             client_address: self.address()?,
+            preset: self.preset()?,
         })
     }
 }

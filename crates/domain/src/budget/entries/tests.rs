@@ -7,11 +7,13 @@ use uuid::Uuid;
 use super::*;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{Account, ResetInterval};
-use crate::ids::{DestinationId, GuardrailId, OutboxId, WorkspaceId};
+use crate::ids::{DestinationId, GuardrailId, OutboxId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
-use crate::usage::{AttemptOutcome, FilterAction, Finding, OutboxMessage, UsageOutcome, UsageShare, UsageSource};
+use crate::usage::{
+    AttemptOutcome, FilterAction, Finding, OutboxMessage, PresetReference, UsageOutcome, UsageShare, UsageSource,
+};
 
 fn guardrail(number: u128) -> GuardrailId {
     GuardrailId::from_uuid(Uuid::from_u128(number))
@@ -95,6 +97,7 @@ fn record() -> UsageRecord {
         trace: Some(Json::parse(r#"{"a": [1.50, "\u0000"]}"#).unwrap()),
         user: None,
         client_address: Some([192, 0, 2, 7].into()),
+        preset: Some(PresetReference { id: PresetId::from_uuid(Uuid::from_u128(10)), version: 300 }),
         created_at: at() - TimeDelta::seconds(3),
         latency: Duration::from_millis(4),
     }
@@ -176,6 +179,17 @@ fn client_address_of_either_family_takes_its_bytes_and_one() {
     }
 }
 
+/// The records of version 4 end without the preset.
+#[test]
+fn decode_reads_records_of_the_version_without_preset() {
+    let charge = UsageCharge { record: UsageRecord { preset: None, ..record() }, messages: Vec::new() };
+    let payload = encode_charged(&charge, &allowances());
+    let (record, no_messages) = (&payload[1..payload.len() - 2], [0]);
+    let older = [&[4], record, &no_messages].concat();
+    let fold = FoldEntry { charge, allowances: allowances() };
+    assert_eq!(Entry::decode(EntryKind::Charged as u8, &older), Ok(Entry::Charged(Box::new(fold))));
+}
+
 /// The entries of version 3 end without the length of the address.
 #[test]
 fn decode_reads_entries_of_the_version_without_client_address() {
@@ -184,9 +198,10 @@ fn decode_reads_entries_of_the_version_without_client_address() {
     let older = [&[3], &payload[1..last]].concat();
     assert_eq!(Entry::decode(EntryKind::Sent as u8, &older), Ok(Entry::Sent(Box::new(sent))));
 
-    let charge = UsageCharge { record: UsageRecord { client_address: None, ..record() }, messages: Vec::new() };
+    let record = UsageRecord { client_address: None, preset: None, ..record() };
+    let charge = UsageCharge { record, messages: Vec::new() };
     let payload = encode_charged(&charge, &allowances());
-    let (record, no_messages) = (&payload[1..payload.len() - 2], [0]);
+    let (record, no_messages) = (&payload[1..payload.len() - 3], [0]);
     let older = [&[3], record, &no_messages].concat();
     let fold = FoldEntry { charge, allowances: allowances() };
     assert_eq!(Entry::decode(EntryKind::Charged as u8, &older), Ok(Entry::Charged(Box::new(fold))));

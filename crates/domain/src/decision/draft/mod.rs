@@ -4,6 +4,7 @@ mod attachments;
 mod canonical;
 mod path;
 mod preferences;
+mod preset;
 mod questions;
 
 use std::borrow::Cow;
@@ -113,13 +114,14 @@ impl DecisionDraft {
     /// Validates everything that needs no catalogue.
     ///
     /// Questions are *typed* if they are an object and any member looks like a question; then every member is
-    /// validated. Other questions are opaque and pass unchanged, except `{}`.
+    /// validated. Other questions are opaque and pass unchanged, except `{}`, which is for requests with a preset only.
     ///
     /// # Errors
     /// The first violation, with its path.
     pub fn check_within(self, bounds: DraftBounds) -> Result<DecisionRequest, InvalidDecision> {
         let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
+            typed if preset::preset_slug(&model).is_some() => preset::no_questions(typed, self.questions)?,
             Some(typed) if typed.is_empty() => {
                 return Err(InvalidDecision::new("questions", "must have at least one question"));
             }
@@ -164,6 +166,7 @@ impl DecisionDraft {
             session_id,
             trace,
             user: label(self.user, "user")?,
+            preset: None,
         })
     }
 }
@@ -195,6 +198,9 @@ fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<Stri
     }
     if names.is_empty() {
         return Err(InvalidDecision::new("model", "is required"));
+    }
+    if names.len() > 1 && names.iter().any(|name| preset::preset_slug(name).is_some()) {
+        return Err(InvalidDecision::new("models", "must be absent with a preset, which has its own models"));
     }
     let first = names.remove(0);
     Ok((first, names))

@@ -67,6 +67,7 @@ fn record() -> UsageRecord {
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         created_at: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
         latency: Duration::from_millis(7),
     }

@@ -171,6 +171,7 @@ impl Settlement {
             trace: request.filtered.labels.trace.take(),
             user: request.filtered.labels.user.take(),
             client_address: request.origin.client_address,
+            preset: request.body.preset,
             created_at: request.arrived_at,
             latency: self.hold_planner.time.monotonic().saturating_sub(request.began),
         }

@@ -410,6 +410,7 @@ pub fn usage_record(number: u128, pico: i64) -> UsageRecord {
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         created_at: at,
         latency: Duration::from_millis(4),
     }

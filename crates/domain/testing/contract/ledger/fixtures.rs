@@ -103,6 +103,7 @@ pub(in super::super) fn record(number: u64, payer: Payer, pico: i64, charged_at:
         trace: None,
         user: None,
         client_address: None,
+        preset: None,
         created_at: charged_at,
         latency: Duration::from_millis(4),
     }

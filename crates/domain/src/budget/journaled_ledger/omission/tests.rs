@@ -76,6 +76,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         trace: Some(Json::string(name)),
         user: Some("é".repeat(256)),
         client_address: Some(std::net::Ipv6Addr::from_bits(u128::MAX).into()),
+        preset: None,
         created_at: at,
         latency: Duration::MAX,
     };

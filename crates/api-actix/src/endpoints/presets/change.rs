@@ -1,0 +1,151 @@
+//! Adds versions to presets, and changes presets.
+
+use domain::json::Json;
+use domain::preset::{PresetChange, PresetConfig, PresetStatus};
+use wires::client::read_object;
+
+use super::record::{PresetConfigRequest, PresetUpdate};
+use super::{describe_name, named_workspace, record};
+use crate::endpoints::prelude::*;
+use crate::http::members::{MemberNames, Members, NeutralMember, invalid, string};
+use crate::http::operation::{idempotency_key, if_match};
+
+/// `POST …/presets/{slug}/decisions`: adds a version to a preset.
+pub(crate) const ADD_VERSION: Route = Route::management(
+    Method::Post,
+    "/presets/{slug}/decisions",
+    |call, by, payload| Box::pin(handle_add_version(call, by, payload)),
+    tags::PRESETS,
+    describe_add_version,
+)
+.with_body();
+
+fn describe_add_version() -> Operation {
+    let description = "The version is designated: requests with the model `@preset/` and the slug use it on every \
+                       replica within a second. The first version creates the preset.";
+    let operation = Operation::management("addPresetVersion", "Add a version to a preset", description)
+        .body(BodySchema::of::<PresetConfigRequest>(), None)
+        .parameter(if_match())
+        .parameter(idempotency_key());
+    describe_name(operation).answer(record::response(), "The preset", &[400, 404, 409, 412, 415])
+}
+
+async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let workspace = named_workspace(call, by).await?;
+    let body = call.read_json(payload).await?;
+    let config = read_config(body.text()?)?;
+    let (presets, slug) = (&call.gateway.services.presets, call.id()?);
+    let add = async |change: &Change<'_, _>| presets.add_version(change, workspace, &slug, &config).await;
+    call.post(by, body.text()?, add, record::respond).await
+}
+
+/// `PATCH …/presets/{slug}`: changes a preset.
+pub(crate) const UPDATE: Route = Route::management(
+    Method::Patch,
+    "/presets/{slug}",
+    |call, by, payload| Box::pin(handle_update(call, by, payload)),
+    tags::PRESETS,
+    describe_update,
+)
+.with_body();
+
+fn describe_update() -> Operation {
+    let description = "Changes the given members. An earlier version as the designated one is a roll back. A change is \
+                       effective on every replica within a second.";
+    let operation = Operation::management("updatePreset", "Update a preset", description)
+        .body(BodySchema::of::<PresetUpdate>(), None)
+        .parameter(if_match());
+    describe_name(operation).answer(record::response(), "The updated preset", &[400, 404, 409, 412, 415])
+}
+
+async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let workspace = named_workspace(call, by).await?;
+    let members = read_change(call.read_json(payload).await?.text()?)?;
+    let presets = &call.gateway.services.presets;
+    let changed = presets.update(&call.change(by)?, workspace, &call.id()?, &members).await?;
+    Ok(record::respond(&changed).respond())
+}
+
+fn read_config(text: &str) -> Result<PresetConfig, ApiError> {
+    Members::read(text, MemberNames { writable: &["model", "models", "questions"], read_only: &[], neutral: &[] })?;
+    Ok(PresetConfig::read(&read_object(text)?)?)
+}
+
+const PRESET: MemberNames = MemberNames {
+    writable: &["name", "status", "designated_version_id"],
+    read_only: &[
+        "id",
+        "slug",
+        "workspace_id",
+        "status_updated_at",
+        "designated_version",
+        "creator_user_id",
+        "created_at",
+        "updated_at",
+    ],
+    neutral: &[NeutralMember::new("description", &[])],
+};
+
+fn read_change(text: &str) -> Result<PresetChange, ApiError> {
+    let members = Members::read(text, PRESET)?;
+    Ok(PresetChange {
+        name: members.value("name", string)?,
+        status: members.value("status", status)?,
+        designated_version_id: members.value("designated_version_id", string)?,
+    })
+}
+
+fn status(name: &str, value: &Json) -> Result<PresetStatus, ApiError> {
+    let status = value.as_string().and_then(|text| PresetStatus::from_name(&text));
+    status.ok_or_else(|| invalid(name, "must be active, disabled or archived"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::to_value;
+
+    use super::super::record::PresetView;
+    use super::*;
+
+    fn members<T: ToSchema>() -> BTreeSet<String> {
+        let schema = to_value(T::schema()).unwrap();
+        schema["properties"].as_object().unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn described_members_are_read_and_the_record_can_be_sent_back() {
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(members::<PresetUpdate>(), names(PRESET.writable));
+        assert_eq!(members::<PresetConfigRequest>(), names(&["model", "models", "questions"]));
+        let accepted = [PRESET.writable, PRESET.read_only, &["description"]].concat();
+        assert_eq!(members::<PresetView<'_>>(), names(&accepted));
+    }
+
+    #[test]
+    fn invalid_bodies_are_located() {
+        let change = |text: &str| read_change(text).map_err(|error| error.text().to_owned());
+        assert_eq!(change(r#"{"id":"x","description":null}"#), Ok(PresetChange::default()));
+        assert_eq!(change(r#"{"status":"archived"}"#).unwrap().status, Some(PresetStatus::Archived));
+        for (text, expected) in [
+            (r#"{"status":"deleted"}"#, "status: must be active, disabled or archived"),
+            (r#"{"status":null}"#, "status: must be active, disabled or archived"),
+            (r#"{"name":null}"#, "name: must be a string"),
+            (r#"{"description":"d"}"#, "description is not supported"),
+            (r#"{"statsu":"active"}"#, r#"unknown member "statsu"; the nearest known member is "status""#),
+        ] {
+            assert_eq!(change(text).unwrap_err(), expected);
+        }
+        let config = |text: &str| read_config(text).map(drop).map_err(|error| error.text().to_owned());
+        let questions = r#""questions":{"q":{"type":"noul","instructions":"?"}}"#;
+        assert_eq!(config(&format!(r#"{{"models":["a/b"],{questions}}}"#)), Ok(()));
+        for (text, expected) in [
+            (format!(r#"{{"model":"a/b",{questions},"state":"s"}}"#), "unknown member \"state\""),
+            (format!(r#"{{"model":"a/b","model":"a/c",{questions}}}"#), "model: is in the body more than once"),
+            (format!(r#"{{"models":[],{questions}}}"#), "model: is required"),
+        ] {
+            assert_eq!(config(&text).unwrap_err(), expected, "{text}");
+        }
+    }
+}

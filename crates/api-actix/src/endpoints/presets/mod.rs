@@ -1,0 +1,63 @@
+//! `…/presets`: named sets of questions. Every key reads those of its workspaces; management keys change them.
+
+pub(crate) mod change;
+pub(crate) mod read;
+mod record;
+
+use domain::authority::{Authority, Right};
+use domain::ids::WorkspaceId;
+use domain::preset::PresetError;
+use domain::workspace::ChooseWorkspaceError;
+use utoipa::openapi::path::Parameter;
+
+use super::workspaces;
+use crate::endpoints::prelude::*;
+use crate::http::members::located;
+
+/// Returns the workspace that a caller reads.
+async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
+    let named = match caller {
+        Principal::Inference(_) => parameters::workspace(call.request.query_string())?,
+        Principal::Management(_) | Principal::Operator(_) => {
+            workspaces::filter(call, &caller.authority(|id| call.actor_of(id))?).await?
+        }
+    };
+    Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named).await?)
+}
+
+/// Checks the query of a change and returns the workspace that it names.
+async fn named_workspace(call: &Call<'_>, by: &Authority) -> Result<Option<WorkspaceId>, ApiError> {
+    parameters::check_names(call.request.query_string(), &["workspace_id"])?;
+    workspaces::filter(call, by).await
+}
+
+/// Describes the preset in the path and its workspace in the query.
+fn describe_name(operation: Operation) -> Operation {
+    operation.parameter(path("slug", "The preset's slug.")).parameter(workspace_parameter())
+}
+
+fn workspace_parameter() -> Parameter {
+    workspaces::describe_filter("the default workspace, or the only one of the key. An inference key has its own")
+}
+
+impl From<PresetError> for ApiError {
+    fn from(error: PresetError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            PresetError::Restricted(restricted) => restricted.into(),
+            PresetError::PreconditionFailed(failed) => failed.into(),
+            PresetError::Store(store) | PresetError::Workspace(ChooseWorkspaceError::Store(store)) => {
+                Self::store(store)
+            }
+            PresetError::InvalidName => located(plain, "name", &error),
+            PresetError::UnknownDesignation => located(plain, "designated_version_id", &error),
+            PresetError::NotFound => plain,
+            PresetError::Workspace(ChooseWorkspaceError::Unknown) => plain.message("workspace_id: workspace not found"),
+            PresetError::InvalidSlug(_)
+            | PresetError::NothingToChange
+            | PresetError::Workspace(ChooseWorkspaceError::Required)
+            | PresetError::TooManyVersions
+            | PresetError::Conflict => plain.message(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A preset and its versions as JSON: their views, and the schemas of requests.
+#![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
+
+use actix_web::http::StatusCode;
+use domain::preset::{DesignatedPreset, Preset, PresetVersion};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::http::change::RecordResponse;
+use crate::http::operation::BodySchema;
+use crate::http::response::{opaque, time};
+
+/// A preset.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Preset)]
+pub(super) struct PresetView<'a> {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The name in requests: `@preset/` and the slug as the model.
+    slug: &'a str,
+    name: &'a str,
+    /// Not supported: always null.
+    #[schema(required, value_type = Option<String>)]
+    description: Option<()>,
+    #[schema(format = "uuid")]
+    workspace_id: String,
+    #[schema(value_type = PresetStatus)]
+    status: &'static str,
+    #[schema(required, format = DateTime)]
+    status_updated_at: Option<String>,
+    /// The id of the version that requests use.
+    designated_version_id: String,
+    /// That version; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    designated_version: Option<PresetVersionView<'a>>,
+    /// The author: `key:` and the id of a management key, or `user:` and an operating system user.
+    creator_user_id: &'a str,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// A version of a preset. It never changes.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PresetVersion)]
+pub(super) struct PresetVersionView<'a> {
+    id: String,
+    #[schema(format = "uuid")]
+    preset_id: String,
+    #[schema(value_type = u64, minimum = 1)]
+    version: u32,
+    /// `models`, in the order of preference, and `questions`.
+    #[schema(value_type = Object)]
+    config: Box<RawValue>,
+    /// Not supported: always null.
+    #[schema(required, value_type = Option<String>)]
+    system_prompt: Option<()>,
+    /// The author, as of the preset.
+    creator_id: &'a str,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// Equals `created_at`.
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// The status of a preset; requests use active ones only.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum PresetStatus {
+    Active,
+    Disabled,
+    Archived,
+}
+
+/// A version to add to a preset: its questions, and `model` or `models`.
+#[derive(ToSchema)]
+pub(super) struct PresetConfigRequest {
+    /// The first model.
+    model: Option<String>,
+    /// The further models, or all, in the order of preference.
+    #[schema(max_items = 16)]
+    models: Option<Vec<String>>,
+    /// Typed questions by name, as of a Decisions request.
+    #[schema(value_type = Object)]
+    questions: serde_json::Value,
+}
+
+/// A change to a preset, with at least one member.
+#[derive(ToSchema)]
+pub(super) struct PresetUpdate {
+    /// The display name, without control characters.
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+    status: Option<PresetStatus>,
+    /// The id of one of its versions.
+    designated_version_id: Option<String>,
+}
+
+/// Returns the schema of one preset.
+pub(super) fn response() -> BodySchema {
+    BodySchema::data::<PresetView<'_>>("PresetResponse", "One preset.")
+}
+
+/// Renders one preset with its entity tag.
+pub(super) fn respond(found: &DesignatedPreset) -> RecordResponse {
+    let designated_version = Some(PresetVersionView::new(&found.preset, &found.version));
+    let view = PresetView { designated_version, ..PresetView::new(&found.preset) };
+    RecordResponse::data(StatusCode::OK, view).version(found.preset.version())
+}
+
+impl<'a> PresetView<'a> {
+    /// Builds the view without the designated version.
+    pub(super) fn new(preset: &'a Preset) -> Self {
+        Self {
+            id: preset.id.to_string(),
+            slug: preset.slug.as_str(),
+            name: &preset.name,
+            description: None,
+            workspace_id: preset.workspace_id.to_string(),
+            status: preset.status.as_str(),
+            status_updated_at: preset.status_updated_at.map(time),
+            designated_version_id: preset.version_id(preset.designated_version),
+            designated_version: None,
+            creator_user_id: &preset.created_by,
+            created_at: time(preset.created_at),
+            updated_at: time(preset.updated_at),
+        }
+    }
+}
+
+impl<'a> PresetVersionView<'a> {
+    /// Builds the view of a version of the preset.
+    pub(super) fn new(preset: &Preset, version: &'a PresetVersion) -> Self {
+        Self {
+            id: preset.version_id(version.number),
+            preset_id: preset.id.to_string(),
+            version: version.number,
+            config: opaque(&version.config.to_json()),
+            system_prompt: None,
+            creator_id: &version.created_by,
+            created_at: time(version.created_at),
+            updated_at: time(version.created_at),
+        }
+    }
+}
