@@ -16,13 +16,8 @@ use crate::http::members::located;
 
 /// Returns the workspace that a caller reads.
 async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
-    let named = match caller {
-        Principal::Inference(_) => parameters::workspace(call.request.query_string())?,
-        Principal::Management(_) | Principal::Operator(_) => {
-            workspaces::filter(call, &caller.authority(|id| call.actor_of(id))?).await?
-        }
-    };
-    Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named).await?)
+    let named = parameters::resource(call.request.query_string(), "workspace_id")?;
+    Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named.as_ref()).await?)
 }
 
 /// Checks the query of a change and returns the workspace that it names.
