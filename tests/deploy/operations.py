@@ -53,7 +53,7 @@ def perform(servers):
     operations = [
         (
             "POST",
-            f"/containers/sess_deploy/files/{file['file_id']}/promote",
+            f"/containers/sess_deploy/files/{file['id']}/promote",
             key["key"],
             None,
             lambda body: body["filename"] == "out/report.csv" and body["size_bytes"] == file["size_bytes"],

@@ -306,7 +306,7 @@ impl Instance {
         std::fs::write(&local, content)?;
         let local = local.display().to_string();
         let made = self.json(&["container", "put", container, path, &local]).await?;
-        made["file_id"].as_str().map(str::to_owned).with_context(|| format!("no file_id in {made}"))
+        made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
     }
 
     /// Returns the path of a container's file on disk, where a sandbox runtime would write it.

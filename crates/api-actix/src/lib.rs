@@ -26,7 +26,6 @@ pub use endpoints::status::{
     ProviderHealth, ProviderState, ServerState, ServerStatus, Status, StoreStatus,
 };
 pub use endpoints::test_provider::ProviderTestReport;
-pub use endpoints::usage::{usage_csv_head, usage_csv_line};
 pub use gateway::HttpSettings;
 pub use http::access_log::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue, current_request_id};
 pub use http::admission::AdmissionSettings;

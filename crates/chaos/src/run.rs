@@ -283,7 +283,7 @@ async fn put_files(cluster: &Cluster, contents: &[Vec<u8>]) -> Result<Files> {
     for (number, content) in contents.iter().enumerate() {
         std::fs::write(cluster.admin.path().join("upload"), content)?;
         let path = format!("files/{number}");
-        ids.push(text(&cluster.json(&["container", "put", CONTAINER, &path, "upload"]).await?, "file_id")?);
+        ids.push(text(&cluster.json(&["container", "put", CONTAINER, &path, "upload"]).await?, "id")?);
     }
     Ok(ids.into())
 }

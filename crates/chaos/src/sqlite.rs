@@ -126,7 +126,7 @@ async fn create_subjects(instance: &Instance, address: SocketAddr) -> Result<Sub
         address,
         unlimited: text(&unlimited, "key")?,
         limited: text(&limited, "key")?,
-        file: text(&file, "file_id")?,
+        file: text(&file, "id")?,
     })
 }
 

@@ -4,9 +4,10 @@ use std::io::{self, Read as _};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use flate2::bufread::GzDecoder;
-use http_body::Body;
+use futures_util::{Stream, TryStreamExt as _};
+use http_body::{Body, Frame};
 use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 
 /// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -17,6 +18,20 @@ pub type RequestBody = BoxBody<Bytes, BoxError>;
 /// Returns a body of one piece.
 pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
     Full::new(bytes.into()).map_err(Into::into).boxed()
+}
+
+/// Returns a body of pieces.
+pub fn streamed(pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + Sync + 'static) -> RequestBody {
+    StreamBody::new(pieces.map_ok(Frame::data)).boxed()
+}
+
+/// Returns a body that reports the size of each piece when the connection takes it.
+pub fn observed(body: RequestBody, observe: impl Fn(usize) + Send + Sync + 'static) -> RequestBody {
+    let body = body.map_frame(move |frame| {
+        observe(frame.data_ref().map_or(0, Bytes::len));
+        frame
+    });
+    body.boxed()
 }
 
 /// The body of a response, over any connection.

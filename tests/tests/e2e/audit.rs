@@ -124,7 +124,7 @@ async fn denied_changes_are_recorded_as_counts() -> Result<()> {
     ensure!(gateway.server.send(&Call::get("/api/v1/model/a/b").key(&gateway.inference.secret)).await?.status == 404);
     gateway.server.stop().await?;
     let refused: Vec<Value> =
-        entries(&gateway.instance).await?.into_iter().filter(|entry| entry["outcome"] == "refused").collect();
+        entries(&gateway.instance).await?.into_iter().filter(|entry| entry["outcome"] == "denied").collect();
     ensure!((2..=4).contains(&refused.len()), "an entry a key and minute: {refused:?}");
     let counted = |id: &str, status: &str| -> u64 {
         let own = refused.iter().filter(|entry| entry["actor"] == format!("key:{id}"));
@@ -132,7 +132,7 @@ async fn denied_changes_are_recorded_as_counts() -> Result<()> {
     };
     ensure!(counted(&gateway.inference.id, "403") == 200, "{refused:?}");
     ensure!(counted(&gateway.management.id, "404") == 100, "{refused:?}");
-    ensure!(refused[0]["source"] == "127.0.0.1" && refused[0]["action"] == "request.refused", "{refused:?}");
+    ensure!(refused[0]["source"] == "127.0.0.1" && refused[0]["action"] == "request.denied", "{refused:?}");
     ensure!(refused[0]["subject"] == "POST /guardrails/{id}/assignments/keys", "{refused:?}");
     ensure!(gateway.instance.json(&["audit", "verify"]).await?["verified"] == true);
     Ok(())

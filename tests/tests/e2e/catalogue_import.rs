@@ -136,6 +136,31 @@ async fn replacing_import_requires_confirmation_and_dry_run_changes_nothing() ->
 }
 
 #[tokio::test]
+async fn import_warns_about_prices_of_another_unit() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let gateway = TestGateway::with_providers_and_sandbox(&alpha, &beta, 5_000).await?;
+    let mut priced = row("acme/alone", "acme/alone", "decisions");
+    priced["pricing"]["prompt"] = json!("0.042");
+    write(&gateway, &json!([priced]))?;
+    let expected = "endpoint acme/alone at alpha: input_usd_per_million_tokens is 0.042 and the catalogue's price of \
+                    acme/alone is 42000 USD per million tokens: more than 100 times apart";
+    for options in [&["--dry-run"][..], &[]] {
+        let import = [&["catalogue", "import", "rows.json"], options].concat();
+        let done = gateway.instance.json(&import).await?;
+        ensure!(done["warnings"] == json!([expected]), "{done}");
+        let printed = gateway.instance.run(&import).await?;
+        let said = String::from_utf8(printed.stderr)?;
+        ensure!(printed.status.success() && said.contains(&format!("warning: {expected}")), "{said}");
+    }
+    priced["pricing"]["prompt"] = json!("0.000000042");
+    write(&gateway, &json!([priced]))?;
+    let done = gateway.instance.json(&["catalogue", "import", "rows.json"]).await?;
+    ensure!(done["warnings"] == json!([]), "{done}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn invalid_file_changes_nothing() -> Result<()> {
     let gateway = with_rows(json!([row("acme/one", "acme/one", "text")])).await?;
     let tag = get(&gateway, "/models/count?output_modalities=all").await?.header("etag").to_owned();

@@ -10,7 +10,9 @@ use crate::gateway::{ANSWER, TestGateway, body, providers_toml};
 async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
     let output = instance.run(&["usage", "show", id, "--json"]).await?;
     let text = String::from_utf8(output.stdout)?;
-    let json = serde_json::from_str(&text).with_context(|| format!("usage show {id} printed {text:?}"))?;
+    let json = serde_json::from_str(&text)
+        .map(tollgate_tests::record)
+        .with_context(|| format!("usage show {id} printed {text:?}"))?;
     Ok((text, json))
 }
 
@@ -29,7 +31,7 @@ async fn cost_is_exact_in_response_and_record() -> Result<()> {
     let (text, record) = usage(&gateway.instance, id).await?;
     ensure!(text.contains("0.000018018"), "{text}");
     ensure!(record["id"] == id && record["outcome"] == "completed", "{record}");
-    ensure!(record["input_tokens"] == 429 && record["output_tokens"] == 31, "{record}");
+    ensure!(record["tokens_prompt"] == 429 && record["tokens_completion"] == 31, "{record}");
     ensure!(record["model"] == "acme/alone" && record["provider"] == "alpha", "{record}");
     Ok(())
 }
@@ -122,14 +124,14 @@ async fn failed_request_is_charged_its_possible_cost() -> Result<()> {
     // The error status of the first attempt is free; the usage of the second is unknown and is charged by its bound.
     let sent = beta.take_request()?.body.len() as u64;
     ensure!(rows[0]["outcome"] == "failed" && rows[0]["usage_source"] == "upper_bound", "{listed}");
-    ensure!(rows[0]["input_tokens"] == sent + 128, "{sent} bytes: {listed}");
+    ensure!(rows[0]["tokens_prompt"] == sent + 128, "{sent} bytes: {listed}");
 
     let free =
         format!("[money]\nunreported_usage = \"free\"\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000));
     let gateway = TestGateway::start(&free).await?;
     gateway.server.decide(&gateway.inference.secret, body("acme/pair")).await?.envelope(502)?;
     let listed = gateway.instance.json(&["usage", "list"]).await?;
-    ensure!(self::rows(&listed)?[0]["input_tokens"] == 0, "{listed}");
+    ensure!(self::rows(&listed)?[0]["tokens_prompt"] == 0, "{listed}");
     Ok(())
 }
 
@@ -177,8 +179,8 @@ async fn timed_out_request_shows_its_upper_bound() -> Result<()> {
     ensure!(record["data"]["usage_source"] == "upper_bound", "{record}");
     ensure!(record["data"]["total_cost"] == metadata["charged_usd"], "{record}");
     let shown = gateway.instance.json(&["usage", "show", &id]).await?;
-    ensure!(shown["usage_source"] == "upper_bound" && shown["cost"] == metadata["charged_usd"], "{shown}");
-    ensure!(shown["attempts"][0]["usage_source"] == "upper_bound", "{shown}");
+    ensure!(shown["usage_source"] == "upper_bound" && shown["total_cost"] == metadata["charged_usd"], "{shown}");
+    ensure!(shown["provider_responses"][0]["usage_source"] == "upper_bound", "{shown}");
     Ok(())
 }
 
@@ -193,6 +195,6 @@ async fn unsent_request_shows_no_charge() -> Result<()> {
     ensure!(metadata["attempts"][0]["usage_source"] == "none", "{envelope}");
     let listed = gateway.instance.json(&["usage", "list"]).await?;
     let rows = rows(&listed)?;
-    ensure!(rows[0]["usage_source"] == "none" && rows[0]["cost"] == 0, "{listed}");
+    ensure!(rows[0]["usage_source"] == "none" && rows[0]["total_cost"] == 0, "{listed}");
     Ok(())
 }

@@ -41,7 +41,7 @@ async fn provider_receives_model_state_questions_and_its_key() -> Result<()> {
     let id = answer["id"].as_str().unwrap_or_default();
     ensure!(id.starts_with("gen-dec-"), "{answer}");
     let usage = gateway.instance.json(&["usage", "show", id]).await?;
-    ensure!(usage["session_id"] == "marker-session" && usage["user"] == "marker-user", "{usage}");
+    ensure!(usage["session_id"] == "marker-session" && usage["external_user"] == "marker-user", "{usage}");
     ensure!(usage["trace"]["own"] == "marker-custom", "{usage}");
     ensure!(!gateway.server.output().contains("marker-session"), "a session is logged");
     Ok(())

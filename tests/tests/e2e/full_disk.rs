@@ -230,7 +230,7 @@ async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
         std::fs::write(gateway.instance.path().join("local"), vec![7; 10_000])?;
         let put = gateway.instance.run(&["container", "put", "sess_a", "f", "local", "--json"]).await?;
         let file: serde_json::Value = serde_json::from_slice(&put.stdout)?;
-        let file = file["file_id"].as_str().context("no id")?.to_owned();
+        let file = file["id"].as_str().context("no id")?.to_owned();
         gateway.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
         fixture.disk.fill()?;
         let management = &gateway.management.secret;
@@ -360,11 +360,11 @@ async fn full_blob_disk_is_reported_and_promotions_leave_nothing() -> Result<()>
     std::fs::write(gateway.instance.path().join("local"), vec![7; 1_000_000])?;
     let put = gateway.instance.run(&["container", "put", "sess_a", "f", "local", "--json"]).await?;
     let put: serde_json::Value = serde_json::from_slice(&put.stdout)?;
-    let id = put["file_id"].as_str().context("no id")?;
+    let id = put["id"].as_str().context("no id")?;
     fixture.disk.fill()?;
     let refused = gateway.instance.run(&["container", "put", "sess_b", "folder/f", "local"]).await?;
     let said = String::from_utf8(refused.stderr)?;
-    ensure!(!refused.status.success() && said.contains("No space left"), "{said}");
+    ensure!(!refused.status.success() && said.contains("temporarily unavailable"), "{said}");
     let files = files_below(&fixture.disk.0)?;
     // The ballast and the first upload.
     ensure!(files.len() == 2, "{files:?}");

@@ -16,6 +16,10 @@ type Statuses = [u16; 6];
 
 const READ: Statuses = [403, 200, 200, 404, 200, 200];
 const WRITE: Statuses = [403, 403, 403, 404, 200, 200];
+/// Records of a workspace that its inference keys read, too.
+const RECORDS: Statuses = [200, 200, 200, 404, 200, 200];
+/// Records of one inference key.
+const OF_ANOTHER_KEY: Statuses = [400, 200, 200, 404, 200, 200];
 /// A list that a key of another workspace reads without the resources of this one.
 const LIST: Statuses = [403, 200, 200, 200, 200, 200];
 const UNRESTRICTED: Statuses = [403, 403, 403, 403, 403, 200];
@@ -27,11 +31,15 @@ const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 /// `{provider}` and `{period}` for the sandbox and a day.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
-    // A foreign workspace lists nothing.
-    ("GET", "/generations?workspace_id={workspace}", "", [200; 6]),
-    ("GET", "/usage?group_by=key&workspace_id={workspace}", "", [200; 6]),
-    ("GET", "/usage/rejections?workspace_id={workspace}", "", [200; 6]),
-    ("GET", "/activity?workspace_id={workspace}", "", [200; 6]),
+    ("GET", "/generations?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/generations?workspace_id=own", "", RECORDS),
+    ("GET", "/generations?key={key}", "", OF_ANOTHER_KEY),
+    ("GET", "/usage?group_by=key&workspace_id={workspace}", "", RECORDS),
+    ("GET", "/usage?group_by=key&key={key}", "", OF_ANOTHER_KEY),
+    ("GET", "/usage/rejections?workspace_id=own", "", RECORDS),
+    ("GET", "/usage/rejections?key={key}", "", OF_ANOTHER_KEY),
+    ("GET", "/activity?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/activity?api_key_hash={key}", "", OF_ANOTHER_KEY),
     ("GET", "/guardrails?workspace_id={workspace}", "", READ),
     ("POST", "/guardrails", r#"{"name":"n","workspace_id":"{workspace}"}"#, [403, 403, 403, 404, 201, 201]),
     ("GET", "/guardrails/{guardrail}", "", READ),
@@ -65,7 +73,8 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
     ("PUT", "/containers/{container}/files?path=a&workspace_id={workspace}", "1", WRITE),
-    ("GET", "/files?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
+    ("GET", "/files?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/files?workspace_id=own", "", RECORDS),
     // The right is checked before the file, which does not exist.
     ("DELETE", "/files/{document}?workspace_id={workspace}", "", [404, 403, 403, 404, 404, 404]),
     ("GET", "/keys?workspace_id={workspace}", "", READ),

@@ -158,7 +158,7 @@ async fn questions_above_endpoint_limit_are_split_and_merged() -> Result<()> {
     ensure!(sizes.iter().sum::<usize>() == 8 && sizes.iter().all(|size| *size <= 3), "{sizes:?}");
     let id = answer["id"].as_str().context("id")?;
     let record = gateway.instance.json(&["usage", "show", id]).await?;
-    ensure!(record["attempts"].as_array().is_some_and(|attempts| attempts.len() == 3), "{record}");
+    ensure!(record["provider_responses"].as_array().is_some_and(|attempts| attempts.len() == 3), "{record}");
     Ok(())
 }
 
@@ -215,9 +215,9 @@ async fn slow_endpoint_is_hedged_and_both_attempts_are_recorded() -> Result<()> 
     let generation = gateway.server.send(&call).await?.ok()?;
     let record = gateway.instance.json(&["usage", "show", id]).await?;
     let outcomes: Vec<_> =
-        record["attempts"].as_array().into_iter().flatten().map(|row| row["outcome"].clone()).collect();
+        record["provider_responses"].as_array().into_iter().flatten().map(|row| row["outcome"].clone()).collect();
     ensure!(outcomes == [json!("hedge_lost"), json!("completed")], "{record}");
-    ensure!(record["attempts"][0]["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{record}");
+    ensure!(record["provider_responses"][0]["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{record}");
     ensure!(generation["data"]["provider_responses"].as_array().is_some_and(|rows| rows.len() == 2), "{generation}");
     Ok(())
 }

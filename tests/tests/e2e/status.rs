@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tokio::net::UnixListener;
 use tollgate_tests::{Behaviour, Instance, Upstream, record};
 
 use crate::gateway::{ANSWER, TestGateway, body};
@@ -93,6 +94,23 @@ async fn status_fails_without_a_server_and_shows_every_server() -> Result<()> {
 }
 
 #[tokio::test]
+async fn silent_server_is_reported_beside_the_others() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let _silent = UnixListener::bind(gateway.instance.path().join("data/tollgate.db.sockets/0.sock"))?;
+    let (status, ok) = document(&gateway.instance, &["status"]).await?;
+    ensure!(!ok && status["ok"] == false && status["servers"][0]["state"] == "ready", "{status}");
+    let expected = serde_json::json!({"id": "0", "error": "the server did not answer within 5 s"});
+    ensure!(status["servers"][1] == expected, "{status}");
+    let output = gateway.instance.run(&["endpoint", "list"]).await?;
+    let told = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success() && told.contains("The server 0 does not show its status"), "{told}");
+    gateway.server.stop().await?;
+    let said = gateway.instance.refused(&["endpoint", "list"]).await?;
+    ensure!(said == "error: the server did not answer within 5 s", "{said}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn endpoint_list_shows_health_of_running_server() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(500)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
@@ -105,13 +123,14 @@ async fn endpoint_list_shows_health_of_running_server() -> Result<()> {
     ensure!(second["accept_rate"] == 1.0 && second["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{listed}");
     let shown = text(&gateway.instance, &["endpoint", "list", "--model", "acme/pair"]).await?;
     ensure!(shown.contains("http_error (500)") && shown.contains("100 %"), "{shown}");
+    let none = ["endpoint", "list", "--model", "acme/none"];
+    ensure!(gateway.instance.refused(&none).await? == "error: Model not found");
     gateway.server.stop().await?;
+    ensure!(gateway.instance.refused(&none).await? == "error: Model not found");
     let (listed, ok) = document(&gateway.instance, &["endpoint", "list"]).await?;
     ensure!(ok && listed["data"][0]["health"].is_null(), "{listed}");
     let shown = text(&gateway.instance, &["endpoint", "list"]).await?;
     ensure!(shown.contains("No server is running"), "{shown}");
-    let said = gateway.instance.refused(&["endpoint", "list", "--model", "acme/none"]).await?;
-    ensure!(said == "error: Model not found", "{said}");
     Ok(())
 }
 

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tollgate_tests::{Behaviour, Instance, Report, Upstream, record};
 
-use crate::gateway::QUESTIONS;
+use crate::catalogue::row;
+use crate::gateway::{QUESTIONS, body};
 
 /// The ways in which a command succeeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,6 +45,15 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("key disable {key}", "", Always),
     ("key enable {key}", "", Always),
     ("key rotate {way}", "", Always),
+    ("catalogue import rows.json --dry-run", "", Always),
+    ("catalogue import rows.json", "", Always),
+    ("catalogue list --output-modalities text", "", Always),
+    ("catalogue show acme/one", "", Always),
+    ("usage list --workspace default", "", Always),
+    ("usage show {decision}", "", Always),
+    ("usage sum --by model", "", Always),
+    ("usage sum --by reason --key {way}", "", Always),
+    ("audit list --action key. --limit 2", "", Always),
     ("guardrail create --name {way} --workspace {workspace}", "{guardrail}", Always),
     ("guardrail list --workspace {workspace}", "", Always),
     ("guardrail update {guardrail} --from rules.json", "", Always),
@@ -56,6 +66,7 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("guardrail default {guardrail}", "", Always),
     ("guardrail default --none --workspace {workspace}", "", Always),
     ("guardrail delete {guardrail}", "", Always),
+    ("container put {way} b.txt rows.json", "", Always),
     ("container list {way}", "", ForOperator),
     ("container get {way} a.txt --output {way}.file", "", ForOperator),
     ("container rm {way} a.txt", "", ForOperator),
@@ -75,16 +86,11 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
 /// The commands that are no clients: they need the machine or a stopped server, or send requests of an application.
 const OTHERS: &[&str] = &[
     "ask MODEL",
-    "audit list",
     "audit verify",
     "backup FILE",
-    "catalogue import",
-    "catalogue list",
-    "catalogue show",
     "completions SHELL",
     "config check",
     "config init",
-    "container put",
     "demo",
     "doctor",
     "journal forget",
@@ -96,9 +102,6 @@ const OTHERS: &[&str] = &[
     "restore FILE",
     "serve",
     "store copy",
-    "usage list",
-    "usage show",
-    "usage sum",
 ];
 
 /// Returns the first word of a command, with the second one if that is no option.
@@ -143,10 +146,11 @@ async fn outcomes(
     instance: &Instance,
     way: &str,
     options: &[&str],
-    document: &str,
+    (document, decision): (&str, &str),
 ) -> Result<(Vec<Outcome>, Vec<String>)> {
     let before = entries(instance).await?.len();
-    let mut names = vec![("{way}", way.to_owned()), ("{document}", document.to_owned())];
+    let given = [("{way}", way), ("{document}", document), ("{decision}", decision)];
+    let mut names: Vec<(&str, String)> = given.map(|(name, value)| (name, value.to_owned())).into();
     let mut found = Vec::new();
     for (command, id, _) in COMMANDS {
         let command_line = names.iter().fold((*command).to_owned(), |line, (name, value)| line.replace(name, value));
@@ -177,8 +181,8 @@ async fn entries(instance: &Instance) -> Result<Vec<Value>> {
     Ok(log["data"].as_array().cloned().unwrap_or_default())
 }
 
-/// Promotes a file for each way; returns the ids of the documents.
-async fn documents(instance: &Instance) -> Result<Vec<String>> {
+/// Promotes a file for each way, and decides once; returns the ids of the documents and of the decision.
+async fn documents(instance: &Instance) -> Result<(Vec<String>, String)> {
     let key = instance.inference_key().await?;
     let server = instance.serve().await?;
     let mut ids = Vec::new();
@@ -187,8 +191,9 @@ async fn documents(instance: &Instance) -> Result<Vec<String>> {
         let document = server.promote(&key.secret, "documents", &file).await?.ok()?;
         ids.push(document["id"].as_str().context("no id")?.to_owned());
     }
+    let answer = server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     server.stop().await?;
-    Ok(ids)
+    Ok((ids, answer["id"].as_str().context("no id")?.to_owned()))
 }
 
 #[tokio::test]
@@ -198,6 +203,7 @@ async fn command_has_one_outcome_in_three_ways() -> Result<()> {
     let management = instance.management_key().await?;
     for (file, content) in [
         ("key", management.secret.clone()),
+        ("rows.json", json!([row("acme/one", "acme/one", "text")]).to_string()),
         ("rules.json", json!({"description": "of a file"}).to_string()),
         ("body.json", format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"s"}}"#)),
         (
@@ -208,17 +214,17 @@ async fn command_has_one_outcome_in_three_ways() -> Result<()> {
     ] {
         std::fs::write(instance.path().join(file), content)?;
     }
-    let documents = documents(&instance).await?;
+    let (documents, decision) = documents(&instance).await?;
     let workspace = instance.default_workspace().await?;
     for way in WAYS {
         std::fs::write(instance.container_file(&workspace, way, "a.txt")?, "x")?;
     }
-    let (alone, noted_alone) = outcomes(&instance, WAYS[0], &[], &documents[0]).await?;
+    let (alone, noted_alone) = outcomes(&instance, WAYS[0], &[], (&documents[0], &decision)).await?;
     let server = instance.serve().await?;
-    let (socket, noted) = outcomes(&instance, WAYS[1], &[], &documents[1]).await?;
+    let (socket, noted) = outcomes(&instance, WAYS[1], &[], (&documents[1], &decision)).await?;
     let url = format!("http://{}/api/v1", server.address());
     let options = ["--url", &url, "--key-file", "key"];
-    let (by_url, noted_by_url) = outcomes(&instance, WAYS[2], &options, &documents[2]).await?;
+    let (by_url, noted_by_url) = outcomes(&instance, WAYS[2], &options, (&documents[2], &decision)).await?;
 
     let mut report = Report::default();
     let ways = alone.iter().zip(&socket).zip(&by_url).zip(COMMANDS);

@@ -47,7 +47,7 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(listed(instance, &["--since", "2999-01-01"]).await?.is_empty());
     ensure!(listed(instance, &["--until", "2020-01-01"]).await?.is_empty());
     let record = listed(instance, &["--key", &gateway.inference.hash]).await?.remove(0);
-    ensure!(record["guardrails"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
+    ensure!(record["guardrail_ids"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
 
     let table = csv(instance, &["--key", &gateway.inference.hash]).await?;
     let column = |name: &str| table[0].iter().position(|own| own == name).with_context(|| format!("no column {name}"));
@@ -55,23 +55,45 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(table[1][column("session_id")?] == "'=1+1" && table[1][column("user")?] == "'@x", "{table:?}");
     ensure!(table[1][column("id")?] == record["id"].as_str().unwrap_or_default());
     let cost: f64 = table[1][column("cost_usd")?].parse()?;
-    ensure!(Some(cost) == record["cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
+    ensure!(Some(cost) == record["total_cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
     ensure!(table[1][column("api_key")?] == gateway.inference.id);
-    ensure!(csv(instance, &["--limit", "2"]).await?.len() == 3);
 
     // Records of deleted keys remain, in any workspace.
     ensure!(instance.run(&["key", "delete", &other.hash]).await?.status.success());
     ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "of a key that is gone");
     ensure!(csv(instance, &["--key", &other.hash]).await?.len() == 2);
 
+    // The server resolves names, and hides those of other workspaces.
+    let twins = [instance.key(&["--name", "twin"]).await?, instance.key(&["--name", "twin"]).await?];
+    let said = instance.refused(&["usage", "sum", "--by", "model", "--key", "twin"]).await?;
+    ensure!(twins.iter().all(|twin| said.contains(&twin.id)), "{said}");
+    let narrowed = instance.key(&["--management", "--workspace", "other"]).await?;
+    for path in ["/usage", "/usage/rejections", "/generations"] {
+        for (filter, status) in [
+            ("key=twin".to_owned(), 404),
+            (format!("key={}", second.id), 404),
+            (format!("key={}", other.id), 200),
+            (format!("workspace_id={default_workspace}"), 404),
+            ("workspace_id=default".to_owned(), 404),
+            ("workspace_id=other".to_owned(), 200),
+        ] {
+            let call = Call::get(format!("/api/v1{path}?{filter}")).key(&narrowed.secret);
+            let reply = gateway.server.send(&call).await?;
+            ensure!(reply.status == status, "{path}?{filter}: {} {}", reply.status, reply.text());
+        }
+        let call = Call::get(format!("/api/v1{path}?key=twin")).key(&gateway.management.secret);
+        let ambiguous = gateway.server.send(&call).await?.envelope(409)?;
+        ensure!(ambiguous["error"]["metadata"]["ids"].as_array().map(Vec::len) == Some(2), "{ambiguous}");
+    }
+
     let unknown = "0".repeat(64);
     for (arguments, word) in [
         (vec!["--since", "yesterday"], "--since"),
         (vec!["--until", "2027-02-30"], "--until"),
         (vec!["--since", "2027-01-02", "--until", "2027-01-01"], "later than"),
-        (vec!["--key", "sk-tg-v1-00"], "hash"),
+        (vec!["--key", "sk-tg-v1-00"], "not found"),
         (vec!["--key", &unknown], "not found"),
-        (vec!["--key", &gateway.management.hash], "management key"),
+        (vec!["--key", &gateway.management.hash], "key"),
         (vec!["--workspace", "nowhere"], "workspace"),
     ] {
         let said = instance.refused(&[vec!["usage", "list"], arguments].concat()).await?;
@@ -117,14 +139,14 @@ async fn records_are_filtered_and_summed_exactly() -> Result<()> {
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?)
     };
-    let models = document(&["usage", "sum", "--by", "model", "--status", "completed"]).await?;
-    let alone = r#"{"group":"acme/alone","name":null,"sum":{"requests":4,"input_tokens":1716,"output_tokens":124,"cost":0.000072072}}"#;
-    ensure!(models.contains(alone) && models.contains(r#""by":"model""#), "{models}");
-    ensure!(models.contains(r#""total":{"requests":5,"#), "{models}");
+    let models = document(&["usage", "sum", "--by", "model"]).await?;
+    let alone = r#""model":"acme/alone","requests":5,"#;
+    ensure!(models.contains(alone), "{models}");
+    ensure!(models.contains(r#""total":{"requests":6,"#), "{models}");
     let keys = document(&["usage", "sum", "--by", "key", "--key", "other bot"]).await?;
-    let total = r#"{"requests":1,"input_tokens":429,"output_tokens":31,"cost":0.000018018}"#;
-    let of_other = format!(r#"{{"group":"{}","name":"other bot","sum":{total}}}"#, other.id);
-    ensure!(keys.contains(&of_other) && keys.contains(&format!(r#""total":{total}"#)), "{keys}");
+    let total = r#""requests":1,"input_tokens":429,"output_tokens":31,"cost":0.000018018}"#;
+    let of_other = format!(r#"{{"key":"{}","name":"other bot",{total}"#, other.id);
+    ensure!(keys.contains(&of_other) && keys.contains(&format!(r#""total":{{{total}"#)), "{keys}");
     let days = document(&["usage", "sum", "--by", "day", "--workspace", &other_workspace]).await?;
     ensure!(days.matches(total).count() == 2, "{days}");
     let printed = String::from_utf8(instance.run(&["usage", "sum", "--by", "model"]).await?.stdout)?;
@@ -161,10 +183,9 @@ async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result
     ensure!(csv.lines().count() == 2, "{csv}");
     let shown = ensure_inert(&instance.run(&["usage", "show", id]).await?.stdout)?;
     let json = ensure_inert(&instance.run(&["usage", "show", id, "--json"]).await?.stdout)?;
-    for document in [shown, json] {
-        let record: Value = serde_json::from_str(&document)?;
-        ensure!(record["session_id"] == CONTROLS && record["trace"]["t"] == CONTROLS, "{document}");
-    }
+    let record = tollgate_tests::record(serde_json::from_str(&json)?);
+    ensure!(record["session_id"] == CONTROLS && record["trace"]["t"] == CONTROLS, "{json}");
+    ensure!(shown.contains("session_id: a\\u001b[2J"), "{shown}");
 
     let mut row = crate::catalogue::row("acme/one", "acme/one", "text");
     row["description"] = CONTROLS.into();
@@ -172,7 +193,14 @@ async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result
     let import = |row: &Value| std::fs::write(instance.path().join("rows.json"), serde_json::json!([row]).to_string());
     import(&row)?;
     instance.json(&["catalogue", "import", "rows.json"]).await?;
-    let shown = ensure_inert(&instance.run(&["catalogue", "show", "acme/one"]).await?.stdout)?;
+    // A running server applies an import within a second.
+    let mut shown = String::new();
+    for _ in 0..100 {
+        shown = ensure_inert(&instance.run(&["catalogue", "show", "acme/one"]).await?.stdout)?;
+        if !shown.is_empty() {
+            break;
+        }
+    }
     ensure!(serde_json::from_str::<Value>(&shown)?["description"] == CONTROLS, "{shown}");
     ensure_inert(&instance.run(&["catalogue", "list"]).await?.stdout)?;
     for member in ["id", "canonical_slug"] {
@@ -207,7 +235,6 @@ async fn table_with_several_pages_is_complete() -> Result<()> {
     let table = csv(&gateway.instance, &[]).await?;
     let ids: std::collections::HashSet<&str> = table.iter().skip(1).map(|row| row[0].as_str()).collect();
     ensure!((table.len(), ids.len()) == (2_502, 2_501), "{} lines, {} ids", table.len(), ids.len());
-    ensure!(csv(&gateway.instance, &["--limit", "1500"]).await?.len() == 1_501);
     database.close().await
 }
 
@@ -219,14 +246,16 @@ async fn sum_selects_and_groups_by_the_time_of_the_charge() -> Result<()> {
     let database = SecondHand::of(&gateway.instance).await?;
     // The request began a second before midnight, and its charge belongs to the next day.
     let midnight: u64 = 1_806_537_600_000;
-    let at = format!("UPDATE usage_records SET created_at = {midnight} - 1000, charged_at = {midnight}");
+    let at = format!(
+        "UPDATE usage_records SET created_at = {midnight} - 1000, charged_at = {midnight}; UPDATE usage_sums SET day = {midnight}"
+    );
     database.execute(&at).await?;
     for (since, until, requests) in [("2027-04-01", "2027-04-02", 1), ("2027-03-31", "2027-04-01", 0)] {
         for by in ["day", "key", "model"] {
             let arguments = ["usage", "sum", "--by", by, "--since", since, "--until", until];
             let sums = gateway.instance.json(&arguments).await?;
             ensure!(sums["total"]["requests"] == requests, "{sums}");
-            ensure!(by != "day" || requests == 0 || sums["data"][0]["group"] == since, "{sums}");
+            ensure!(by != "day" || requests == 0 || sums["data"][0]["day"] == since, "{sums}");
         }
         let list = listed(&gateway.instance, &["--since", since, "--until", until]).await?;
         ensure!(list.len() == requests, "lists and sums select by the charge");

@@ -40,7 +40,7 @@ async fn workspace_is_deleted_with_named_contents_only() -> Result<()> {
     let decided = gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     std::fs::write(instance.path().join("local"), "x")?;
     let put = ["container", "put", "sess_a", "a.txt", "local", "--workspace", &workspace];
-    let file = instance.json(&put).await?["file_id"].as_str().context("no file_id")?.to_owned();
+    let file = instance.json(&put).await?["id"].as_str().context("no id")?.to_owned();
     gateway.server.promote(&key.secret, "sess_a", &file).await?.ok()?;
 
     for with in [None, Some("keys,documents")] {

@@ -27,7 +27,7 @@ use super::rows::{NO_CHANGE, commit_change, unchanged, workspace_exists};
 use crate::audit::{ManagedRow, RowChanges};
 use crate::change_feed::LimitChange;
 use crate::connections::Transaction;
-use crate::convert::{hash, hash_column, key_column, key_id, millis};
+use crate::convert::{hash, hash_column, key_column, key_id, millis, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::entities::{guardrails, workspaces};
 use crate::errors::store_error;
@@ -162,17 +162,19 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         let mut found = BTreeSet::new();
         for (column, names) in by_column(names) {
             for piece in chunks(&names) {
-                let rows: Vec<(Vec<u8>, Vec<u8>)> = Entity::find()
+                let rows: Vec<(Vec<u8>, Vec<u8>, Option<String>)> = Entity::find()
                     .select_only()
-                    .columns([Column::Id, Column::Hash])
+                    .columns([Column::Id, Column::Hash, Column::WorkspaceId])
                     .filter(column.is_in(piece.iter().cloned()))
                     .into_tuple()
                     .all(self.database.readers()?)
                     .await
                     .map_err(store_error)?;
-                for (id, bytes) in rows {
+                for (id, bytes, workspace) in rows {
                     let id = key_id(&id, "api_keys.id", "a key")?;
-                    found.insert(KeyIdentity { id, hash: hash(&bytes, "api_keys.hash", id)? });
+                    let hash = hash(&bytes, "api_keys.hash", id)?;
+                    let workspace_id = workspace.map(|text| parse(&text, "api_keys.workspace_id", id)).transpose()?;
+                    found.insert(KeyIdentity { id, hash, workspace_id });
                 }
             }
         }

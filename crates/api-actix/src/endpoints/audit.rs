@@ -109,7 +109,7 @@ struct EntryView<'a> {
     state: String,
     /// The hash of the previous entry; zeros for the first.
     previous_hash: String,
-    /// SHA-256 over all other members.
+    /// SHA-256 over all other members; a denied change is hashed as `refused`.
     hash: String,
 }
 
@@ -119,7 +119,7 @@ struct EntryView<'a> {
 #[serde(rename_all = "lowercase")]
 enum Outcomes {
     Done,
-    Refused,
+    Denied,
 }
 
 /// The columns of CSV: the members.
@@ -147,7 +147,7 @@ impl<'a> EntryView<'a> {
         let json = |json: Option<&RawValue>| CsvValue::of(json.map(RawValue::get));
         let outcome = match self.outcome {
             Outcomes::Done => "done",
-            Outcomes::Refused => "refused",
+            Outcomes::Denied => "denied",
         };
         let cells: [CsvValue; COLUMNS.len()] = [
             CsvValue::plain(&self.number.to_string()),
@@ -179,7 +179,7 @@ impl<'a> EntryView<'a> {
             subject: &entry.subject,
             outcome: match entry.outcome {
                 AuditOutcome::Done => Outcomes::Done,
-                AuditOutcome::Denied => Outcomes::Refused,
+                AuditOutcome::Denied => Outcomes::Denied,
             },
             before: state("before"),
             after: state("after"),

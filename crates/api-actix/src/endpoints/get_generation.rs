@@ -76,6 +76,10 @@ pub(crate) struct GenerationView<'a> {
     alias_resolved: Option<&'a str>,
     /// The provider of the answer, or of the last attempt if none succeeded.
     provider_name: String,
+    /// The slug of that provider.
+    provider: &'a str,
+    /// The id of the key.
+    api_key: String,
     #[schema(format = DateTime)]
     created_at: String,
     /// The cost in USD.
@@ -102,6 +106,9 @@ pub(crate) struct GenerationView<'a> {
     streamed: bool,
     /// `completed`, `failed`, `cancelled`, or `abandoned` if the process died.
     outcome: &'static str,
+    /// The outcome of the last failed attempt, with the provider's status; null if the request was answered.
+    #[schema(required)]
+    reason: Option<String>,
     cancelled: bool,
     /// `stop` if answered, `error` if every attempt failed, null if the client disconnected.
     #[schema(required)]
@@ -266,6 +273,8 @@ impl<'a> GenerationView<'a> {
             requested_model: &record.requested_model,
             alias_resolved: generation.alias_resolved.as_ref().map(domain::model::ModelId::as_str),
             provider_name: generation.provider_name_of_all(),
+            provider: &record.provider,
+            api_key: record.api_key.to_string(),
             created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             total_cost: usd(record.cost),
             usage: usd(record.cost),
@@ -280,6 +289,7 @@ impl<'a> GenerationView<'a> {
             generation_time: record.time_at_providers().map(milliseconds),
             streamed: false,
             outcome: record.outcome.as_str(),
+            reason: record.failure_reason(),
             cancelled: record.outcome == UsageOutcome::Cancelled,
             finish_reason: finish_reason(record.outcome),
             is_byok: false,

@@ -47,12 +47,13 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let parsed = body.clone();
     let rows = call.parse(WorkOwner::System, body.len(), move || read_rows(parsed.text()?)).await?;
-    let imports = &call.routed().import_catalogue;
+    let routed = call.routed();
+    let (imports, warnings) = (&routed.import_catalogue, routed.list_endpoints.price_warnings(&rows));
     let import = async |change: &Change<'_, CatalogueImport>| {
         if dry_run { imports.preview(change, rows, mode).await } else { imports.execute(change, rows, mode).await }
     };
     call.post(by, body.text()?, import, |done| {
-        let response = RecordResponse::data(StatusCode::OK, ImportView::new(done, dry_run));
+        let response = RecordResponse::data(StatusCode::OK, ImportView::new(done, warnings.clone(), dry_run));
         if dry_run { response.version(done.version) } else { response }
     })
     .await
@@ -94,12 +95,14 @@ struct ImportView {
     /// The models after the import that an endpoint serves.
     callable_models: usize,
     dry_run: bool,
+    /// The prices of endpoints that differ from those of the rows by more than a factor of 100.
+    warnings: Vec<String>,
     /// The version of the catalogue that the import is made for, as `If-Match` of a replacement takes it in quotes.
     version: String,
 }
 
 impl ImportView {
-    fn new(done: &CatalogueImport, dry_run: bool) -> Self {
+    fn new(done: &CatalogueImport, warnings: Vec<String>, dry_run: bool) -> Self {
         Self {
             imported: done.report.imported,
             updated: done.report.updated,
@@ -107,6 +110,7 @@ impl ImportView {
             removed_models: done.removed.iter().map(ToString::to_string).collect(),
             callable_models: done.callable_models,
             dry_run,
+            warnings,
             version: done.version.to_string(),
         }
     }

@@ -92,7 +92,9 @@ impl Admission {
     fn exceeded(&self, taken: &Counts, owner: Owner) -> Option<AdmissionBound> {
         let of_key = taken.keys.get(&owner.key).copied().unwrap_or_default();
         let of_workspace = owner.workspace.and_then(|id| taken.workspaces.get(&id).copied()).unwrap_or_default();
-        if taken.all >= self.settings.max_in_flight {
+        if owner.is_operator() {
+            None
+        } else if taken.all >= self.settings.max_in_flight {
             Some(AdmissionBound::InFlight)
         } else if of_key >= self.settings.max_in_flight_per_key {
             Some(AdmissionBound::InFlightOfKey)
@@ -206,6 +208,11 @@ impl Owner {
         // The nil id is that of no key: the operator's.
         let key = caller.id().unwrap_or_else(|| ApiKeyId::from_uuid(uuid::Uuid::nil()));
         Self { key, workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
+    }
+
+    /// Returns true for the operator, whose connections are bounded: a loaded server shows its status.
+    fn is_operator(self) -> bool {
+        self.key.uuid().is_nil()
     }
 
     /// Returns the account of a memory share: the workspace, or the key if it has no workspace.

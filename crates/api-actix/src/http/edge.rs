@@ -177,8 +177,10 @@ async fn answer(
             }
         }
         Handler::Keyed(handler) => {
-            // Runs before any part of the request is read.
-            gateway.admission.check_total()?;
+            if operator.is_none() {
+                // Runs before any part of the request is read.
+                gateway.admission.check_total()?;
+            }
             let began = Instant::now();
             let caller = match operator {
                 Some(operator) => operator,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use domain::ids::WorkspaceId;
 use domain::json::unknown_name;
+use domain::naming::ResourceName;
 use percent_encoding::{percent_decode, percent_decode_str};
 
 use super::error::ApiError;
@@ -163,15 +164,15 @@ pub(crate) fn time(query: &str, name: &str) -> Result<Option<DateTime<Utc>>, Api
     value(query, name)?.map(parse).transpose()
 }
 
-/// Returns the workspace id in the query, if there is one.
+/// Returns the value of the parameter `name` as the name of a resource.
 ///
 /// # Errors
-/// As [`value`], and 400 if it is not a UUID.
-pub(crate) fn workspace(query: &str) -> Result<Option<WorkspaceId>, ApiError> {
-    value(query, "workspace_id")?.as_deref().map(workspace_id).transpose()
+/// As [`value`].
+pub(crate) fn resource(query: &str, name: &str) -> Result<Option<ResourceName>, ApiError> {
+    Ok(value(query, name)?.map(ResourceName::new))
 }
 
-/// Parses the member or parameter `workspace_id`.
+/// Parses the member `workspace_id`.
 pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
     text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID"))
 }

@@ -22,7 +22,7 @@ use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
     GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, SubmitDecision, SumUsage,
-    SumUsagePorts, TestProvider, TestProviders,
+    SumUsagePorts, TestProvider, TestProviders, UsageNames,
 };
 use domain::error::StoreError;
 use domain::file::{
@@ -236,6 +236,7 @@ impl Setup {
             &submit_decision,
         );
         let names = GenerationNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory));
+        let filters = UsageNames { keys: self.store.api_keys(), workspaces: self.store.workspaces() };
         let list_models = Arc::new(ListModels::new(Arc::clone(&self.catalogue), directory.clone()));
         let list_providers =
             Arc::new(ListProviders::new(Arc::clone(&directory), Arc::clone(&self.health), Arc::new(clock.clone())));
@@ -279,7 +280,7 @@ impl Setup {
             guardrails,
             explain_guardrail,
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
-            list_generations: Arc::new(ListGenerations::new(usage, self.store.api_keys(), self.store.limits(), names)),
+            list_generations: Arc::new(ListGenerations::new(usage, self.store.limits(), filters.clone(), names)),
         };
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
@@ -300,7 +301,7 @@ impl Setup {
             sum_usage: SumUsage::new(SumUsagePorts {
                 usage: self.store.usage(),
                 rejections: self.store.rejections(),
-                keys: self.store.api_keys(),
+                names: filters,
                 ledger: self.store.limits(),
                 clock: Arc::new(clock.clone()),
             }),

@@ -91,7 +91,7 @@ async fn put(bench: &Bench, original: &Path, size: u64) -> Result<ContainerFile>
     let name = format!("out/{size}.bin");
     let original = original.to_string_lossy();
     let made = bench.gateway.command(&["container", "put", "sess_bench", &name, &original]).await?;
-    let file_id = made.get("file_id").and_then(Value::as_str).context("container put gave no file_id")?;
+    let file_id = made.get("id").and_then(Value::as_str).context("container put gave no id")?;
     Ok(ContainerFile { path: format!("/api/v1/containers/sess_bench/files/{file_id}/promote") })
 }
 

@@ -108,9 +108,9 @@ impl ApiKey {
             .into()
     }
 
-    /// Returns the id and the hash.
+    /// Returns the id, the hash and the workspace.
     pub fn identity(&self) -> KeyIdentity {
-        KeyIdentity { id: self.id, hash: self.hash }
+        KeyIdentity { id: self.id, hash: self.hash, workspace_id: self.scope.workspace_id() }
     }
 }
 

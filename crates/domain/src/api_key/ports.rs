@@ -153,7 +153,7 @@ pub trait ApiKeyRepository: Send + Sync {
     /// Returns a page of live keys, newest first, and the number of all keys of the filter.
     async fn page(&self, filter: &KeyFilter, offset: u64, limit: u64) -> Result<(Vec<ApiKey>, u64), StoreError>;
 
-    /// Returns id and hash of the given keys that exist, live or deleted, each once and in no order.
+    /// Returns id, hash and workspace of the given keys that exist, live or deleted, each once and in no order.
     async fn identities(&self, names: &[KeyReference]) -> Result<Vec<KeyIdentity>, StoreError>;
 
     /// Lists live keys, newest first: those of one workspace, or with `None` the management keys.

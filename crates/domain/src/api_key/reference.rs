@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ids::ApiKeyId;
+use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::secret::ApiKeyHash;
 
 /// A reference to a key: its id, or the hash of its current secret.
@@ -53,13 +53,15 @@ impl FromStr for KeyReference {
 #[error("a key reference must be an id (a UUID) or a hash (64 lower-case hex digits)")]
 pub struct InvalidKeyReference;
 
-/// The id and the hash of a key.
+/// The id, the hash and the workspace of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyIdentity {
     /// The id.
     pub id: ApiKeyId,
     /// The hash of the current secret.
     pub hash: ApiKeyHash,
+    /// The workspace; `None` for a management key.
+    pub workspace_id: Option<WorkspaceId>,
 }
 
 impl KeyIdentity {
@@ -93,6 +95,7 @@ mod tests {
         let identity = |id: u128, hash: u8| KeyIdentity {
             id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(id)),
             hash: ApiKeyHash::from_bytes([hash; 32]),
+            workspace_id: None,
         };
         let (one, other) = (identity(1, 1), identity(2, 2));
         assert!(one.is(&one.id.into()) && one.is(&one.hash.into()));

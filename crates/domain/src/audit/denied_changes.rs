@@ -26,7 +26,7 @@ pub trait DeniedChangeRecorder: Send + Sync {
 }
 
 /// The action of audit entries on denied changes.
-const ACTION: &str = "request.refused";
+const ACTION: &str = "request.denied";
 /// The most addresses that an entry lists.
 const MAX_SOURCES: usize = 8;
 /// The most keys and routes that are counted separately.
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(drafts.len(), 2, "100 seconds are two minutes");
         let first = &drafts[0];
         assert_eq!(first.actor, Actor { name: "key:a".to_owned(), source: Some("10.0.0.1".to_owned()) });
-        assert_eq!((first.action, first.outcome), ("request.refused", AuditOutcome::Denied));
+        assert_eq!((first.action, first.outcome), ("request.denied", AuditOutcome::Denied));
         assert_eq!(first.subject, "DELETE /guardrails/{id}");
         let expected = r#"{"count":60000,"minute":"2026-09-21T14:14:00Z","statuses":{"403":15000,"404":45000}}"#;
         assert_eq!(first.details.text(), expected);

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use chrono::DateTime;
 
 use super::usage_reader::check_read_records;
-use super::{Generation, GenerationNames, ReadUsageError, UsageReader};
-use crate::api_key::{ApiKeyRepository, Principal};
+use super::{Generation, GenerationNames, ReadUsageError, UsageNames, UsageReader};
+use crate::api_key::Principal;
 use crate::budget::LedgerReader;
 use crate::cursor::{CursorScope, InvalidCursor};
 use crate::error::StoreError;
-use crate::ids::WorkspaceId;
+use crate::naming::ResourceName;
 use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
 
 /// Lists the records of Decisions requests.
 pub struct ListGenerations {
     usage: Arc<dyn UsageRepository>,
-    keys: Arc<dyn ApiKeyRepository>,
     ledger: Arc<dyn LedgerReader>,
+    filters: UsageNames,
     names: GenerationNames,
 }
 
@@ -31,36 +31,31 @@ pub struct GenerationPage {
 }
 
 impl ListGenerations {
-    /// Wires the ports. `ledger` stores the charges of this process.
+    /// Wires the ports. `ledger` stores the charges of this process; `filters` has what a caller may name.
     pub fn new(
         usage: Arc<dyn UsageRepository>,
-        keys: Arc<dyn ApiKeyRepository>,
         ledger: Arc<dyn LedgerReader>,
+        filters: UsageNames,
         names: GenerationNames,
     ) -> Self {
-        Self { usage, keys, ledger, names }
+        Self { usage, ledger, filters, names }
     }
 
     /// Returns the filter of the records that the caller reads: those of `filter`, of one key and of one workspace.
     ///
     /// # Errors
-    /// An inference key asks for others, the key does not exist, the range is empty, or a store failed.
+    /// An inference key asks for others, a name is unknown or ambiguous, the range is empty, or a store failed.
     pub async fn narrow(
         &self,
         caller: &Principal,
         filter: UsageFilter,
-        key: Option<&str>,
-        workspace_id: Option<WorkspaceId>,
+        key: Option<&ResourceName>,
+        workspace: Option<&ResourceName>,
     ) -> Result<UsageFilter, ReadUsageError> {
         if filter.since.zip(filter.until).is_some_and(|(since, until)| since >= until) {
             return Err(ReadUsageError::EmptyRange);
         }
-        let reader = UsageReader::from(caller);
-        let key = match key {
-            Some(key) => Some(reader.find_key(&*self.keys, key).await?),
-            None => None,
-        };
-        let (api_key, workspaces) = reader.narrow(key, workspace_id)?;
+        let (api_key, workspaces) = self.filters.select(&UsageReader::from(caller), key, workspace).await?;
         Ok(UsageFilter { workspaces, api_key, ..filter })
     }
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 
-use super::{MAX_READ_RECORDS, ReadUsageError, UsageReader};
-use crate::api_key::ApiKeyRepository;
+use super::{MAX_READ_RECORDS, ReadUsageError, UsageNames, UsageReader};
 use crate::budget::LedgerReader;
-use crate::ids::WorkspaceId;
+use crate::naming::ResourceName;
 use crate::system::Clock;
 use crate::usage::{
     RejectionFilter, RejectionStore, RejectionSum, UsageFilter, UsageGroup, UsageRepository, UsageSum, UsageSumQuery,
@@ -27,8 +26,8 @@ pub struct SumUsagePorts {
     pub usage: Arc<dyn UsageRepository>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
-    /// The keys that a caller may name.
-    pub keys: Arc<dyn ApiKeyRepository>,
+    /// The keys and workspaces that a caller may name.
+    pub names: UsageNames,
     /// Stores the charges of this process.
     pub ledger: Arc<dyn LedgerReader>,
     /// The current day.
@@ -44,10 +43,10 @@ pub struct SumUsageRequest {
     pub since: Option<NaiveDate>,
     /// The day after the last one.
     pub until: Option<NaiveDate>,
-    /// The id or hash of a key.
-    pub key: Option<String>,
-    /// A workspace.
-    pub workspace_id: Option<WorkspaceId>,
+    /// A name of a key.
+    pub key: Option<ResourceName>,
+    /// A name of a workspace.
+    pub workspace: Option<ResourceName>,
     /// A model.
     pub model: Option<String>,
     /// A provider.
@@ -79,11 +78,11 @@ impl SumUsage {
     /// Sums the usage that the reader may read.
     ///
     /// # Errors
-    /// An inference key asks for another key or workspace; the key does not exist; the range is empty, or too long for
+    /// An inference key asks for another key or workspace; a name is unknown or ambiguous; the range is empty, or too long for
     /// end users; too many records or rows; a store failed.
     pub async fn execute(&self, reader: &UsageReader, request: SumUsageRequest) -> Result<UsageSums, ReadUsageError> {
-        let SumUsageRequest { groups, since, until, key, workspace_id, model, provider, user } = request;
-        let (api_key, workspaces) = self.select(reader, key.as_deref(), workspace_id).await?;
+        let SumUsageRequest { groups, since, until, key, workspace, model, provider, user } = request;
+        let (api_key, workspaces) = self.ports.names.select(reader, key.as_ref(), workspace.as_ref()).await?;
         let (since, until) = self.range(since, until)?;
         let query = UsageSumQuery { groups, since, until, workspaces, api_key, model, provider, user };
         self.ports.ledger.store_pending().await?;
@@ -105,10 +104,10 @@ impl SumUsage {
         &self,
         reader: &UsageReader,
         (since, until): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
-        key: Option<&str>,
-        workspace_id: Option<WorkspaceId>,
+        key: Option<&ResourceName>,
+        workspace: Option<&ResourceName>,
     ) -> Result<Vec<RejectionSum>, ReadUsageError> {
-        let (api_key, workspaces) = self.select(reader, key, workspace_id).await?;
+        let (api_key, workspaces) = self.ports.names.select(reader, key, workspace).await?;
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc();
         let until = until.unwrap_or_else(|| start(self.tomorrow()));
         let since = since.unwrap_or_else(|| until - Days::new(DEFAULT_USAGE_DAYS));
@@ -117,19 +116,6 @@ impl SumUsage {
         }
         let filter = RejectionFilter { workspaces, api_key, since: Some(since), until: Some(until) };
         Ok(self.ports.rejections.sum(&filter).await?)
-    }
-
-    async fn select(
-        &self,
-        reader: &UsageReader,
-        key: Option<&str>,
-        workspace_id: Option<WorkspaceId>,
-    ) -> Result<(Option<crate::ids::ApiKeyId>, Option<Vec<WorkspaceId>>), ReadUsageError> {
-        let key = match key {
-            Some(key) => Some(reader.find_key(&*self.ports.keys, key).await?),
-            None => None,
-        };
-        reader.narrow(key, workspace_id)
     }
 
     fn tomorrow(&self) -> NaiveDate {

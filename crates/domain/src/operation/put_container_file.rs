@@ -10,8 +10,8 @@ use crate::authority::{Authority, Restricted, Right};
 use crate::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
 use crate::error::{ErrorKind, StoreError};
 use crate::file::ContainerFile;
-use crate::ids::WorkspaceId;
-use crate::workspace::{ChooseWorkspaceError, WorkspaceRepository, choose_workspace};
+use crate::naming::ResourceName;
+use crate::workspace::{WorkspaceError, WorkspaceRepository, choose_named};
 
 /// The limits of container files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,8 @@ struct Running {
 /// The place of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ContainerPlace<'a> {
-    /// The workspace; `None` is the default one, else the caller's only one.
-    pub workspace: Option<WorkspaceId>,
+    /// A name of the workspace; `None` is the default one, else the caller's only one.
+    pub workspace: Option<&'a ResourceName>,
     /// The container.
     pub container: &'a ContainerId,
     /// The path.
@@ -65,7 +65,7 @@ pub enum PutContainerFileError {
     Restricted(#[from] Restricted),
     /// The workspace does not exist for the caller, or the caller must name one.
     #[error(transparent)]
-    Workspace(#[from] ChooseWorkspaceError),
+    Workspace(#[from] WorkspaceError),
     /// The file is larger than permitted.
     #[error("the file is larger than {0} bytes")]
     TooLarge(u64),
@@ -88,9 +88,8 @@ impl PutContainerFileError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Restricted(restricted) => restricted.kind(),
-            Self::Workspace(ChooseWorkspaceError::Unknown) => ErrorKind::NotFound,
-            Self::Workspace(ChooseWorkspaceError::Required) => ErrorKind::InvalidRequest,
-            Self::Workspace(ChooseWorkspaceError::Store(store)) | Self::Store(store) => store.kind(),
+            Self::Workspace(error) => error.kind(),
+            Self::Store(store) => store.kind(),
             Self::TooLarge(_) => ErrorKind::PayloadTooLarge,
             Self::TooManyFiles(_) | Self::ContainerFull(_) => ErrorKind::Forbidden,
             Self::PathConflict(_) => ErrorKind::Conflict,
@@ -121,7 +120,7 @@ impl PutContainerFile {
         source: Box<dyn ByteSource>,
     ) -> Result<ContainerFile, PutContainerFileError> {
         by.check(Right::Write)?;
-        let workspace = choose_workspace(&*self.workspaces, by, place.workspace).await?.id;
+        let workspace = choose_named(&*self.workspaces, by, place.workspace).await?.id;
         let limits = self.limits;
         if announced.is_some_and(|bytes| bytes > limits.file_bytes) {
             return Err(PutContainerFileError::TooLarge(limits.file_bytes));

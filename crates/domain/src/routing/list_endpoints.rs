@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ProviderSlug, ThrottleView};
+use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ProviderSlug, ThrottleView, price_warnings};
 use crate::model::{Catalogue, GetModelError, Model};
 use crate::pricing::TokenPrices;
 use crate::system::Clock;
@@ -62,6 +62,15 @@ impl ListEndpoints {
     pub fn all(&self) -> Vec<EndpointStatus> {
         let now = self.clock.monotonic();
         self.endpoints.all().iter().map(|endpoint| EndpointStatus::of(endpoint, &self.health, now)).collect()
+    }
+
+    /// Returns a warning for each price of an endpoint that differs from that of its row by more than a factor of 100.
+    pub fn price_warnings(&self, rows: &[Model]) -> Vec<String> {
+        let of_endpoint = |endpoint: &Arc<Endpoint>| {
+            let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
+            price_warnings(endpoint, rows).into_iter().map(move |reason| format!("{name}: {reason}"))
+        };
+        self.endpoints.all().iter().flat_map(of_endpoint).collect()
     }
 
     /// Returns the catalogue's price of a token at an endpoint; `None` without a row or a fixed price.

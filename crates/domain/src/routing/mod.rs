@@ -9,6 +9,7 @@ mod list_endpoints;
 mod list_providers;
 mod paused;
 mod preferences;
+mod price_warnings;
 mod wire;
 
 pub use candidates::*;
@@ -20,4 +21,5 @@ pub use list_endpoints::*;
 pub use list_providers::*;
 pub use paused::*;
 pub use preferences::*;
+pub use price_warnings::*;
 pub use wire::*;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{ChooseWorkspaceError, WorkspaceRepository, choose_workspace};
+use super::{WorkspaceError, WorkspaceRepository, choose_named};
 use crate::api_key::{ContentAccess, Principal, WrongKeyKind};
 use crate::audit::Actor;
-use crate::authority::{Restricted, Right};
-use crate::error::ErrorKind;
+use crate::authority::{ManagementScope, Restricted, Right};
+use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
+use crate::naming::ResourceName;
 
 /// An error of [`ChooseFilesWorkspace`].
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum ChooseFilesWorkspaceError {
     Restricted(#[from] Restricted),
     /// No workspace can be chosen.
     #[error(transparent)]
-    Workspace(#[from] ChooseWorkspaceError),
+    Workspace(#[from] WorkspaceError),
 }
 
 impl ChooseFilesWorkspaceError {
@@ -33,9 +34,7 @@ impl ChooseFilesWorkspaceError {
             Self::NotOwn => ErrorKind::Forbidden,
             Self::WrongKeyKind(error) => error.kind(),
             Self::Restricted(error) => error.kind(),
-            Self::Workspace(ChooseWorkspaceError::Unknown) => ErrorKind::NotFound,
-            Self::Workspace(ChooseWorkspaceError::Required) => ErrorKind::InvalidRequest,
-            Self::Workspace(ChooseWorkspaceError::Store(error)) => error.kind(),
+            Self::Workspace(error) => error.kind(),
         }
     }
 }
@@ -58,15 +57,19 @@ impl ChooseFilesWorkspace {
         &self,
         caller: &Principal,
         right: Right,
-        named: Option<WorkspaceId>,
+        named: Option<&ResourceName>,
     ) -> Result<WorkspaceId, ChooseFilesWorkspaceError> {
         if let Principal::Inference(key) = caller {
-            let is_own = named.is_none_or(|named| named == key.workspace_id());
-            return if is_own { Ok(key.workspace_id()) } else { Err(ChooseFilesWorkspaceError::NotOwn) };
+            let own = key.workspace_id();
+            let is_own = match named {
+                Some(name) => is_named(&*self.0, own, name).await.map_err(WorkspaceError::Store)?,
+                None => true,
+            };
+            return if is_own { Ok(own) } else { Err(ChooseFilesWorkspaceError::NotOwn) };
         }
         let by = caller.authority(|_| Actor::system())?;
         by.check(right)?;
-        Ok(choose_workspace(&*self.0, &by, named).await?.id)
+        Ok(choose_named(&*self.0, &by, named).await?.id)
     }
 
     /// Returns the access to the content of files of an inference key or the operator.
@@ -76,7 +79,7 @@ impl ChooseFilesWorkspace {
     pub async fn of_content(
         &self,
         caller: &Principal,
-        named: Option<WorkspaceId>,
+        named: Option<&ResourceName>,
     ) -> Result<ContentAccess, ChooseFilesWorkspaceError> {
         if let Principal::Management(_) = caller {
             return Err(WrongKeyKind::InferenceNeeded.into());
@@ -89,6 +92,16 @@ impl ChooseFilesWorkspace {
         };
         access.ok_or_else(|| WrongKeyKind::InferenceNeeded.into())
     }
+}
+
+/// Returns true if the workspace has the name.
+pub(crate) async fn is_named(
+    workspaces: &dyn WorkspaceRepository,
+    workspace: WorkspaceId,
+    name: &ResourceName,
+) -> Result<bool, StoreError> {
+    let is_id = name.id() == Some(workspace);
+    Ok(is_id || !workspaces.find_named(name, &ManagementScope::of_one(workspace)).await?.is_empty())
 }
 
 #[cfg(test)]
@@ -106,7 +119,7 @@ mod tests {
     }
 
     /// The caller, the named workspace, and the results for reading, for deletion and for content.
-    type Row<'a> = (&'a Principal, Option<WorkspaceId>, [Result<WorkspaceId, ErrorKind>; 3]);
+    type Row<'a> = (&'a Principal, Option<ResourceName>, [Result<WorkspaceId, ErrorKind>; 3]);
 
     #[tokio::test]
     async fn callers_reach_records_and_content_of_their_workspaces() {
@@ -125,24 +138,36 @@ mod tests {
         let operator = Principal::Operator(Authority::system());
         let of_default = key(ManagementAccess::Write, Some(vec![default]));
         let reader = key(ManagementAccess::Read, None);
+        let id = |id: &WorkspaceId| Some(ResourceName::from(id));
+        let name = |text: &str| Some(ResourceName::new(text));
         let (forbidden, missing) = (Err(ErrorKind::Forbidden), Err(ErrorKind::NotFound));
-        let table: [Row<'_>; 10] = [
+        let table: [Row<'_>; 16] = [
             (&inference, None, [Ok(other); 3]),
-            (&inference, Some(other), [Ok(other); 3]),
-            (&inference, Some(default), [forbidden; 3]),
+            (&inference, id(&other), [Ok(other); 3]),
+            (&inference, name("other"), [Ok(other); 3]),
+            (&inference, id(&default), [forbidden; 3]),
+            (&inference, name("default"), [forbidden; 3]),
+            (&inference, name("nowhere"), [forbidden; 3]),
             (&operator, None, [Ok(default); 3]),
-            (&operator, Some(other), [Ok(other); 3]),
-            (&operator, Some(unknown), [missing; 3]),
-            (&reader, Some(other), [Ok(other), forbidden, forbidden]),
+            (&operator, id(&other), [Ok(other); 3]),
+            (&operator, name("other"), [Ok(other); 3]),
+            (&operator, name("nowhere"), [missing; 3]),
+            (&operator, id(&unknown), [missing; 3]),
+            (&reader, id(&other), [Ok(other), forbidden, forbidden]),
             (&of_default, None, [Ok(default), Ok(default), forbidden]),
-            (&of_default, Some(default), [Ok(default), Ok(default), forbidden]),
-            (&of_default, Some(other), [missing, missing, forbidden]),
+            (&of_default, id(&default), [Ok(default), Ok(default), forbidden]),
+            (&of_default, id(&other), [missing, missing, forbidden]),
+            (&of_default, name("other"), [missing, missing, forbidden]),
         ];
         for (caller, named, expected) in table {
             let found = [
-                choose.of_records(caller, Right::Read, named).await.map_err(|error| error.kind()),
-                choose.of_records(caller, Right::Write, named).await.map_err(|error| error.kind()),
-                choose.of_content(caller, named).await.map(ContentAccess::workspace_id).map_err(|error| error.kind()),
+                choose.of_records(caller, Right::Read, named.as_ref()).await.map_err(|error| error.kind()),
+                choose.of_records(caller, Right::Write, named.as_ref()).await.map_err(|error| error.kind()),
+                choose
+                    .of_content(caller, named.as_ref())
+                    .await
+                    .map(ContentAccess::workspace_id)
+                    .map_err(|error| error.kind()),
             ];
             assert_eq!(found, expected, "{caller:?} {named:?}");
         }

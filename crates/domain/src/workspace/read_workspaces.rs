@@ -103,6 +103,18 @@ impl ReadWorkspaces {
     }
 }
 
+/// Returns the workspace that a call names; without a name as [`choose_workspace`].
+pub(crate) async fn choose_named(
+    workspaces: &dyn WorkspaceRepository,
+    by: &Authority,
+    named: Option<&ResourceName>,
+) -> Result<Workspace, WorkspaceError> {
+    match named {
+        Some(name) => find_visible(workspaces, by, name).await,
+        None => Ok(choose_workspace(workspaces, by, None).await?),
+    }
+}
+
 /// Finds a workspace that exists for the caller.
 pub(crate) async fn find_visible(
     workspaces: &dyn WorkspaceRepository,

@@ -325,14 +325,16 @@ async fn concurrent_rotations_succeed_once(stores: &Stores) {
 }
 
 async fn identities_include_deleted_keys(stores: &Stores) {
-    for number in 1..=3 {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    for number in 2..=3 {
         add_key(stores, &management_key(number)).await;
     }
     assert!(delete_key(&*stores.api_keys, key_id(1), LastKeyRule::Waived, &audit()).await.unwrap());
     let names = [key_id(1).into(), hash(1).into(), hash(2).into(), key_id(9).into(), hash(9).into()];
     let mut found = stores.api_keys.identities(&names).await.unwrap();
     found.sort_unstable();
-    assert_eq!(found, [management_key(1).identity(), management_key(2).identity()], "each once");
+    assert_eq!(found, [inference_key(1, 1).identity(), management_key(2).identity()], "each once");
     assert_eq!(stores.api_keys.identities(&[]).await.unwrap(), []);
     let many: Vec<KeyReference> = (3..20_000).map(|number| key_id(number).into()).collect();
     assert_eq!(stores.api_keys.identities(&many).await.unwrap(), [management_key(3).identity()]);

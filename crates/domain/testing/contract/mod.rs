@@ -75,6 +75,7 @@ pub use pauses::provider_pauses_cases;
 pub use rate_limiters::{RateLimiters, rate_limiter_cases};
 pub use rejections::rejection_store_cases;
 pub use repetitions::idempotent_requests_cases;
+pub use samples::{inference_key, key_id};
 pub use stores::{Blobs, Stores};
 pub use traces::trace_encoder_cases;
 pub use usage::usage_repository_cases;

@@ -40,7 +40,8 @@ pub(super) fn document_id(number: u64) -> DocumentId {
     DocumentId::from_uuid(SequentialIds::uuid(number))
 }
 
-pub(super) fn key_id(number: u64) -> ApiKeyId {
+/// Returns the id of a key.
+pub fn key_id(number: u64) -> ApiKeyId {
     SequentialIds::key(number)
 }
 
@@ -67,7 +68,11 @@ pub(super) fn workspace(number: u64) -> Workspace {
     }
 }
 
-pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
+/// Returns a key with limits.
+///
+/// # Panics
+/// The name is invalid, which it is not.
+pub fn inference_key(number: u64, workspace: u64) -> ApiKey {
     let secret = FixedSecrets::secret(number);
     ApiKey {
         id: key_id(number),

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, ProviderCommand, UsageCommand, WorkspaceCommand,
+    JournalCommand, KeyCommand, ProviderCommand, Resource, ServerArgs, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -31,28 +31,6 @@ pub struct GlobalArgs {
     /// Print one JSON document to standard output
     #[arg(long, global = true)]
     pub json: bool,
-}
-
-/// The server of a command. Without `--url` it is a running server of the data folder, or the command itself.
-#[derive(Debug, Args)]
-pub struct ServerArgs {
-    /// Server to call, with its base path, such as <https://tollgate.example/api/v1> [default: this machine]
-    #[arg(id = "server_url", long = "url", global = true, value_name = "URL")]
-    pub url: Option<String>,
-    /// With --url: file with a management key [default: the environment variable `TOLLGATE_MANAGEMENT_KEY`]
-    #[arg(id = "server_key_file", long = "key-file", global = true, value_name = "FILE")]
-    pub key_file: Option<PathBuf>,
-}
-
-/// A command on a resource, and the server that runs it.
-#[derive(Debug, Args)]
-pub struct Resource<C: Subcommand> {
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
-    /// The command.
-    #[command(subcommand)]
-    pub command: C,
 }
 
 /// The options of the server.
@@ -108,16 +86,14 @@ pub enum Command {
     /// Manage trace destinations
     Destination(Resource<DestinationCommand>),
     /// Import and read the model catalogue
-    #[command(subcommand)]
-    Catalogue(CatalogueCommand),
+    Catalogue(Resource<CatalogueCommand>),
     /// List endpoints
     Endpoint(Resource<EndpointCommand>),
     /// Test providers
     #[command(subcommand)]
     Provider(ProviderCommand),
     /// Read usage records
-    #[command(subcommand)]
-    Usage(UsageCommand),
+    Usage(Resource<UsageCommand>),
     /// Read and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),

@@ -52,12 +52,18 @@ pub struct ListUsageArgs {
     /// The wanted records.
     #[command(flatten)]
     pub filter: UsageFilterArgs,
-    /// Maximum number of records [default: 100; all with --csv]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub limit: Option<u64>,
-    /// Print CSV with a header line
+    /// Maximum number of records [default: 100]
+    #[arg(long, value_name = "N", value_parser = parse_limit, conflicts_with = "csv")]
+    pub limit: Option<usize>,
+    /// Print all records as CSV with a header line
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// Parses a number of records or entries.
+fn parse_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=10_000).contains(limit));
+    limit.ok_or_else(|| "must be a number from 1 to 10000".to_owned())
 }
 
 /// The wanted records and the groups of their sums.
@@ -100,6 +106,9 @@ pub enum AuditCommand {
 /// The wanted entries.
 #[derive(Debug, Args)]
 pub struct ListAuditArgs {
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// Only entries whose actor contains this text
     #[arg(long, value_name = "TEXT")]
     pub actor: Option<String>,
@@ -113,8 +122,8 @@ pub struct ListAuditArgs {
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
     /// Maximum number of entries
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub limit: u64,
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_limit)]
+    pub limit: usize,
 }
 
 /// Commands on containers' files.

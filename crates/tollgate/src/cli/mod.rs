@@ -3,10 +3,12 @@
 mod args;
 mod data;
 mod manage;
+mod server;
 
 pub use args::*;
 pub use data::*;
 pub use manage::*;
+pub use server::*;
 
 #[cfg(test)]
 mod tests;

@@ -2,34 +2,33 @@
 //! `api.get` and `api.list` return the JSON of a response, or fail with the server's sentence; `api.show`,
 //! `api.show_list` and `api.show_text` print it.
 
-use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use bytes::Bytes;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use domain::json::Json;
 use domain::secret::{ApiKeyHash, ApiKeySecret};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Builder;
-use http::{HeaderValue, Method, Request, Response, Uri};
-use http_client::body::{self, ReceivedBody, RequestBody, full, received};
-use http_client::{HttpClient, HttpClientSettings, Repeat, before_deadline};
+use http::{HeaderValue, Method, Request, Response};
+use http_client::before_deadline;
+use http_client::body::{self, ReceivedBody, RequestBody, full, observed};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Context;
-use super::context::read_secret;
+use super::door::{Door, SUDO_USER};
 use crate::cli::ServerArgs;
 use crate::output::{Column, columns, pointer, record};
-use crate::wiring::{PrivateApplication, SocketFolder};
+use crate::wiring::SocketFolder;
 
-/// The environment variable with the management key for `--url`.
-const KEY_VARIABLE: &str = "TOLLGATE_MANAGEMENT_KEY";
-/// The header with the user behind `sudo`.
-const SUDO_USER: &str = "x-tollgate-sudo-user";
 /// The maximum size of a JSON response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;
 /// The additional time that a server takes for a response after its own deadline.
@@ -38,6 +37,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// The most elements of a page.
 const PAGE: usize = 100;
+/// The most elements of a page of an append-only list.
+const CURSOR_PAGE: usize = 1_000;
 
 /// The client of the application.
 pub struct Api<'a> {
@@ -45,16 +46,6 @@ pub struct Api<'a> {
     pub context: &'a Context,
     door: Door,
     base_path: String,
-}
-
-/// The way to the application.
-enum Door {
-    /// The server of `--url`.
-    Url { client: Box<HttpClient>, origin: String, key: HeaderValue },
-    /// A running server of the data folder.
-    Socket { folder: SocketFolder, id: String },
-    /// An application in this process.
-    Private(Box<PrivateApplication>),
 }
 
 /// Runs a command with a client.
@@ -66,71 +57,19 @@ pub async fn run<T>(
     server: &ServerArgs,
     command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let api = Api::open(context, server).await?;
+    let (door, base_path) = Door::open(context, server).await?;
+    let api = Api { context, door, base_path };
     let ended = command(&api).await;
-    if let Door::Private(application) = api.door {
-        application.stop().await;
-    }
+    api.door.close().await;
     ended
 }
 
 impl<'a> Api<'a> {
-    async fn open(context: &'a Context, args: &ServerArgs) -> anyhow::Result<Self> {
-        let base_path = context.config.server.base_path.clone();
-        if let Some(url) = &args.url {
-            return Self::at(context, url, args.key_file.as_deref());
-        }
-        ensure!(args.key_file.is_none(), "--key-file requires --url");
-        let folder = SocketFolder::of(&context.config.storage.file);
-        if let Some(id) = folder.find_server().await? {
-            return Ok(Self { context, door: Door::Socket { folder, id }, base_path });
-        }
-        context.require_database()?;
-        let (config, environment) = (&context.config, &context.environment);
-        let door = match PrivateApplication::start(config, environment, &context.authority()).await? {
-            Ok(application) => Door::Private(Box::new(application)),
-            // It started meanwhile.
-            Err(id) => Door::Socket { folder, id },
-        };
-        Ok(Self { context, door, base_path })
-    }
-
     /// Returns the client of a running server of the data folder.
     pub fn of_server(context: &'a Context, id: &str) -> Self {
         let folder = SocketFolder::of(&context.config.storage.file);
         let base_path = context.config.server.base_path.clone();
         Self { context, door: Door::Socket { folder, id: id.to_owned() }, base_path }
-    }
-
-    fn at(context: &'a Context, url: &str, key_file: Option<&Path>) -> anyhow::Result<Self> {
-        let invalid = || anyhow!("--url {url:?} is not an http:// or https:// address");
-        let address: Uri = url.parse().map_err(|_| invalid())?;
-        let (Some(scheme @ ("http" | "https")), Some(authority)) = (address.scheme_str(), address.authority()) else {
-            return Err(invalid());
-        };
-        ensure!(address.query().is_none() && !authority.as_str().contains('@'), invalid());
-        let key = match key_file {
-            Some(file) => read_secret("--key-file", file)?,
-            None => context
-                .environment
-                .get(KEY_VARIABLE)
-                .map(str::to_owned)
-                .with_context(|| format!("no management key for --url: set {KEY_VARIABLE} or --key-file"))?,
-        };
-        let key = HeaderValue::try_from(format!("Bearer {key}"));
-        let mut key = key.map_err(|_| anyhow!("the key has characters that no key has"))?;
-        key.set_sensitive(true);
-        let settings = HttpClientSettings { proxy: context.config.proxy.clone(), ..HttpClientSettings::default() };
-        let client = if scheme == "https" { HttpClient::new(&settings) } else { HttpClient::without_tls(&settings) };
-        let base_path = match address.path().trim_end_matches('/') {
-            "" => context.config.server.base_path.clone(),
-            path => path.to_owned(),
-        };
-        Ok(Self {
-            context,
-            door: Door::Url { client: Box::new(client?), origin: format!("{scheme}://{authority}"), key },
-            base_path,
-        })
     }
 
     /// Sends a request with a JSON body and returns the JSON of the response. `path` is below the base path.
@@ -144,7 +83,7 @@ impl<'a> Api<'a> {
         }
         let text = json.map(|json| json.text().to_owned()).unwrap_or_default();
         let response = self.send(path, request, || Ok(full(text.clone()))).await?;
-        read_json(response).await
+        self.read_json(response).await
     }
 
     /// Reads a resource.
@@ -178,6 +117,41 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// Reads the newest elements of an append-only list, at most `most`, as one page of `{data, next_cursor}`.
+    ///
+    /// # Errors
+    /// As of [`Self::call`].
+    pub async fn newest(&self, path: &str, query: &[(&str, Option<&str>)], most: usize) -> anyhow::Result<Json> {
+        let (mut found, mut cursor): (Vec<Json>, Option<String>) = (Vec::new(), None);
+        loop {
+            let limit = most.saturating_sub(found.len()).min(CURSOR_PAGE).to_string();
+            let range = [("limit", Some(limit.as_str())), ("cursor", cursor.as_deref())];
+            let page = self.get(&with_query(path, &[query, &range].concat())).await?;
+            found.extend(elements(&page));
+            cursor = text_at(&page, "/next_cursor");
+            if cursor.is_none() || found.len() >= most {
+                break;
+            }
+        }
+        let next = cursor.as_deref().map_or_else(null, Json::string);
+        let data = Json::array(found.iter().map(Json::text));
+        Ok(Json::object([("data", data.text()), ("next_cursor", next.text())]))
+    }
+
+    /// Sends a request with a body that may be long and returns the JSON of the response. `build` builds the body.
+    ///
+    /// # Errors
+    /// As of [`Self::send`].
+    pub async fn upload(
+        &self,
+        path: &str,
+        request: Builder,
+        build: impl FnMut() -> anyhow::Result<RequestBody>,
+    ) -> anyhow::Result<Json> {
+        let response = self.send(path, request, build).await?;
+        self.read_json(response).await
+    }
+
     /// Sends a request and returns the response, whose status is not an error. `build` builds the body, again if the
     /// request must be repeated.
     ///
@@ -189,39 +163,75 @@ impl<'a> Api<'a> {
         request: Builder,
         mut build: impl FnMut() -> anyhow::Result<RequestBody>,
     ) -> anyhow::Result<Response<ReceivedBody>> {
-        let target = format!("{}{path}", self.base_path);
-        let target = if let Door::Url { origin, .. } = &self.door { format!("{origin}{target}") } else { target };
-        let mut parts = request.uri(target).body(())?.into_parts().0;
+        let mut parts = request.uri(format!("{}{path}", self.base_path)).body(())?.into_parts().0;
         if let Some(user) = self.context.environment.get("SUDO_USER") {
             parts.headers.insert(SUDO_USER, HeaderValue::from_bytes(user.as_bytes())?);
         }
-        let sending = async {
-            match &self.door {
-                Door::Url { client, key, .. } => {
-                    parts.headers.remove(SUDO_USER);
-                    parts.headers.insert(AUTHORIZATION, key.clone());
-                    let build = |_| Ok::<_, anyhow::Error>(Request::from_parts(parts.clone(), build()?));
-                    let target = client.target(&parts.uri);
-                    let sent = client.send_built(&target, None, Repeat::IfNotProcessed, build).await?;
-                    Ok(sent.map(received))
-                }
-                Door::Socket { folder, id } => {
-                    let stream = folder.connect(id).await?.context("it has stopped")?;
-                    Ok(http_client::send_over(stream, Request::from_parts(parts, build()?)).await?)
-                }
-                Door::Private(application) => {
-                    let stream = application.connect().await?;
-                    Ok(http_client::send_over(stream, Request::from_parts(parts, build()?)).await?)
-                }
-            }
+        let pieces = Arc::new(AtomicU64::new(0));
+        let build = || {
+            let pieces = Arc::clone(&pieces);
+            Ok(observed(build()?, move |_| {
+                pieces.fetch_add(1, Ordering::Relaxed);
+            }))
         };
-        let sent = before_deadline(self.context.config.limits.request_timeout + GRACE, sending).await;
+        let sending = self.door.send(parts, build);
+        let sent = while_active(self.max_silence(), || pieces.load(Ordering::Relaxed), sending).await;
         let response: anyhow::Result<_> = sent.unwrap_or_else(|| bail!("it took too long"));
         let response = response.context("the server did not answer")?;
         if response.status().is_client_error() || response.status().is_server_error() {
-            return Err(error_of(response, path).await);
+            return Err(self.error_of(response, path).await);
         }
         Ok(response)
+    }
+
+    /// The longest time without a piece of a body or the head of a response.
+    fn max_silence(&self) -> Duration {
+        self.context.config.limits.request_timeout + GRACE
+    }
+
+    /// Reads the next piece of a response; `None` at its end.
+    ///
+    /// # Errors
+    /// The connection broke, or nothing arrived for too long.
+    pub async fn next_piece(&self, content: &mut ReceivedBody) -> anyhow::Result<Option<Bytes>> {
+        let piece = before_deadline(self.max_silence(), body::next_piece(content)).await;
+        piece.context("the server sends no more")?.map_err(anyhow::Error::from_boxed)
+    }
+
+    /// Reads the JSON of a response.
+    async fn read_json(&self, response: Response<ReceivedBody>) -> anyhow::Result<Json> {
+        let (status, mut content) = (response.status(), response.into_body());
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.next_piece(&mut content).await.context("the server did not finish its answer")? {
+            ensure!(bytes.len() + piece.len() <= MAX_RESPONSE_BYTES, "the answer of the server is too long");
+            bytes.extend_from_slice(&piece);
+        }
+        let text = std::str::from_utf8(&bytes).ok();
+        let json = text.and_then(|text| Json::parse(text).ok());
+        json.with_context(|| format!("the server answered {} without JSON", status.as_u16()))
+    }
+
+    /// Returns the error of a response: the server's message, and the candidates of an ambiguous name.
+    async fn error_of(&self, response: Response<ReceivedBody>, path: &str) -> anyhow::Error {
+        let status = response.status().as_u16();
+        let body = match self.read_json(response).await {
+            Ok(body) => body,
+            Err(error) => return error,
+        };
+        let Some(message) = text_at(&body, "/error/message") else { return anyhow!("the server answered {status}") };
+        if status == 404 && message == "Resource not found" {
+            return anyhow!("{} not found", subject(path));
+        }
+        if status == 404 && message.ends_with("workspace not found") {
+            return anyhow!("workspace {:?} not found", parameter(path, "workspace_id").unwrap_or_default());
+        }
+        match pointer(&body, "/error/metadata/ids").and_then(|ids| ids.elements()) {
+            None => anyhow!("{message}"),
+            Some(ids) => {
+                let ids: Vec<String> = ids.iter().filter_map(Json::as_string).collect();
+                anyhow!("{message}: {}", ids.join(", "))
+            }
+        }
     }
 
     /// Returns the id of a workspace by its id or any name that the server resolves.
@@ -285,34 +295,23 @@ impl<'a> Api<'a> {
     }
 }
 
-/// Reads the JSON of a response.
-async fn read_json(response: Response<ReceivedBody>) -> anyhow::Result<Json> {
-    let (status, mut content) = (response.status(), response.into_body());
-    let bytes = body::read(&mut content, MAX_RESPONSE_BYTES, |_| true, |_| true).await;
-    let bytes = bytes.context("the server did not finish its answer")?;
-    let text = std::str::from_utf8(&bytes).ok();
-    let json = text.and_then(|text| Json::parse(text).ok());
-    json.with_context(|| format!("the server answered {} without JSON", status.as_u16()))
-}
-
-/// Returns the error of a response: the server's message, and the candidates of an ambiguous name.
-async fn error_of(response: Response<ReceivedBody>, path: &str) -> anyhow::Error {
-    let status = response.status().as_u16();
-    let body = match read_json(response).await {
-        Ok(body) => body,
-        Err(error) => return error,
-    };
-    let Some(message) = text_at(&body, "/error/message") else { return anyhow!("the server answered {status}") };
-    if status == 404 && message == "Resource not found" {
-        return anyhow!("{} not found", subject(path));
-    }
-    match pointer(&body, "/error/metadata/ids").and_then(|ids| ids.elements()) {
-        None => anyhow!("{message}"),
-        Some(ids) => {
-            let ids: Vec<String> = ids.iter().filter_map(Json::as_string).collect();
-            anyhow!("{message}: {}", ids.join(", "))
+/// Waits for the work as long as `count` changes within each `silence`; `None` if it does not.
+async fn while_active<T>(silence: Duration, count: impl Fn() -> u64, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        let before = count();
+        match before_deadline(silence, &mut work).await {
+            None if count() != before => {}
+            ended => return ended,
         }
     }
+}
+
+/// Returns the value of a parameter of a path.
+fn parameter(path: &str, name: &str) -> Option<String> {
+    let (_, query) = path.split_once('?')?;
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+    Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
 }
 
 /// Returns the resource of a path: the last collection with an element, and its name. A key's name is left out: it may be
@@ -338,9 +337,14 @@ pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, RESERVED).to_string()
 }
 
-/// Returns the name of a key as a segment of a path. A secret is replaced by its hash.
+/// Returns the name of a key. A secret is replaced by its hash.
+pub fn key_name(name: &str) -> String {
+    name.parse::<ApiKeySecret>().map_or_else(|_| name.to_owned(), |secret| secret.hash().to_string())
+}
+
+/// Returns the name of a key as a segment of a path.
 pub fn key_segment(name: &str) -> String {
-    name.parse::<ApiKeySecret>().map_or_else(|_| segment(name), |secret| secret.hash().to_string())
+    segment(&key_name(name))
 }
 
 /// Returns the path with the parameters that have a value.
@@ -404,6 +408,33 @@ mod tests {
         ] {
             assert_eq!(subject(path), expected, "{path}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_after_silence_only() {
+        let count = AtomicU64::new(0);
+        let second = Duration::from_secs(1);
+        let work = async |pieces: u32, silence: Duration| {
+            for _ in 0..pieces {
+                tokio::time::sleep(second / 2).await;
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            tokio::time::sleep(silence).await;
+        };
+        let ended = async |pieces, silence| {
+            while_active(second, || count.load(Ordering::Relaxed), work(pieces, silence)).await.is_some()
+        };
+        assert!(ended(0, second / 2).await);
+        assert!(ended(100, second / 2).await, "longer than one silence, with pieces");
+        assert!(!ended(0, second * 2).await);
+        assert!(!ended(3, second * 4).await);
+    }
+
+    #[test]
+    fn parameter_is_decoded() {
+        let path = with_query("/usage", &[("a_workspace_id", Some("x")), ("workspace_id", Some("a b&c"))]);
+        assert_eq!(parameter(&path, "workspace_id").as_deref(), Some("a b&c"));
+        assert_eq!((parameter("/usage", "workspace_id"), parameter(&path, "key")), (None, None));
     }
 
     #[test]

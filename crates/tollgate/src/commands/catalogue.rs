@@ -5,113 +5,116 @@ use std::process::ExitCode;
 
 use adapters_cache::LiveCatalogue;
 use anyhow::{Context as _, bail};
-use domain::change::Change;
-use domain::model::{Catalogue, CatalogueSnapshot, ImportMode, ModalityFilter, Model};
-use domain::version::IfMatch;
-use serde::Serialize;
-use serde_json::value::RawValue;
+use bytes::Bytes;
+use domain::json::Json;
+use domain::model::{Catalogue as _, CatalogueSnapshot};
+use domain::money::Price;
+use http::header::IF_MATCH;
+use http::{HeaderValue, Method, Request};
 
 use super::Context;
+use super::api::{Api, elements, segment, text_at, with_query};
 use super::context::read_input;
+use super::transfer::upload_json;
 use crate::cli::CatalogueCommand;
-use crate::config::price_warnings;
-use crate::output::{note, table};
-use crate::view::{List, per_million_tokens};
-use crate::wiring::{Stores, configured_endpoints, minimal_rows, sandbox_models};
+use crate::output::{indent, note, pointer, table};
+use crate::view::per_million_tokens;
+use crate::wiring::{Stores, minimal_rows, sandbox_models};
 
 /// The most removed rows that a message names.
 const MAX_NAMED_ROWS: usize = 10;
 
 /// Runs a command on the catalogue.
-pub async fn run(context: &Context, command: CatalogueCommand) -> anyhow::Result<ExitCode> {
+pub async fn run(api: &Api<'_>, command: CatalogueCommand) -> anyhow::Result<ExitCode> {
     match command {
         CatalogueCommand::Import { file, replace, yes, dry_run } => {
-            let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
-            import(context, &file, ImportOptions { mode, confirmed: yes, dry_run }).await
+            import(api, &file, ImportOptions { replace, confirmed: yes, dry_run }).await
         }
-        CatalogueCommand::List { output_modalities } => list(context, &output_modalities).await,
-        CatalogueCommand::Show { id } => show(context, &id).await,
+        CatalogueCommand::List { output_modalities } => {
+            let models = with_query("/models", &[("output_modalities", Some(&output_modalities))]);
+            let models = api.get(&models).await?;
+            api.show_text(&models, || {
+                let rows: Vec<[String; 4]> = elements(&models).iter().map(line).collect();
+                table(["ID", "OUTPUT", "USD/M TOKENS IN", "USD/M TOKENS OUT"], &rows)
+            })
+        }
+        CatalogueCommand::Show { id } => {
+            let (author, slug) = id.split_once('/').unwrap_or((&id, ""));
+            let model = api.get(&format!("/model/{}/{}", segment(author), segment(slug))).await?;
+            api.show_text(&model, || indent(pointer(&model, "/data").as_ref().map_or("", Json::text)))
+        }
     }
-}
-
-/// The result of an import, in rows.
-#[derive(Serialize)]
-struct ImportView {
-    imported: usize,
-    updated: usize,
-    removed: usize,
-    /// The models after the import that a configured endpoint serves.
-    callable_models: usize,
-    dry_run: bool,
-    removed_models: Vec<String>,
 }
 
 /// The options of an import.
 struct ImportOptions {
-    mode: ImportMode,
+    replace: bool,
     confirmed: bool,
     dry_run: bool,
 }
 
-async fn import(context: &Context, file: &str, options: ImportOptions) -> anyhow::Result<ExitCode> {
+async fn import(api: &Api<'_>, file: &str, options: ImportOptions) -> anyhow::Result<ExitCode> {
     let (text, name) = read_input(file)?;
-    let nothing = || format!("nothing was imported from {name}");
-    let rows = wires::catalogue::read_rows(&text).with_context(nothing)?;
-    let stores = context.stores().await?;
-    let endpoints = configured_endpoints(&context.config);
-    let prices = |endpoint| price_warnings(endpoint, &rows).into_iter().map(move |reason| (endpoint, reason));
-    let warnings: Vec<String> = endpoints
-        .iter()
-        .flat_map(prices)
-        .map(|(endpoint, reason)| format!("warning: endpoint {} at {}: {reason}", endpoint.model, endpoint.provider))
-        .collect();
-    let use_case = stores.import_catalogue(&context.config);
-    let by = context.authority();
-    let preview = use_case.preview(&Change::plain(&by), rows.clone(), options.mode).await.with_context(nothing)?;
-    let done = if options.dry_run {
-        preview
-    } else {
-        let removed: Vec<String> = preview.removed.iter().map(ToString::to_string).collect();
-        if !options.confirmed && !removed.is_empty() {
-            confirm_removal(context, &removed)?;
+    let rows = Bytes::from(text);
+    let send = async |dry_run: bool, version: Option<&str>| {
+        let mode = if options.replace { "replace" } else { "merge" };
+        let query = [("mode", Some(mode)), ("dry_run", dry_run.then_some("true"))];
+        let mut request = Request::builder().method(Method::POST);
+        if let Some(version) = version {
+            request = request.header(IF_MATCH, HeaderValue::try_from(version)?);
         }
-        let accepted = if options.confirmed { IfMatch::Any } else { IfMatch::Versions(vec![preview.version]) };
-        let accepted = (options.mode == ImportMode::Replace).then_some(accepted);
-        use_case.execute(&Change::conditional(&by, accepted), rows, options.mode).await.with_context(nothing)?
+        let sent = upload_json(api, &with_query("/catalogue/imports", &query), request, &rows).await;
+        sent.with_context(|| format!("nothing was imported from {name}"))
     };
-    let view = ImportView {
-        imported: done.report.imported,
-        updated: done.report.updated,
-        removed: done.report.removed,
-        callable_models: done.callable_models,
-        dry_run: options.dry_run,
-        removed_models: done.removed.iter().map(ToString::to_string).collect(),
+    let done = if options.dry_run || !options.replace {
+        send(options.dry_run, None).await?
+    } else if options.confirmed {
+        send(false, Some("*")).await?
+    } else {
+        let preview = send(true, None).await?;
+        let removed = removed_models(&preview);
+        if !removed.is_empty() {
+            confirm_removal(api, &removed)?;
+        }
+        let version = text_at(&preview, "/data/version").context("the dry run has no version")?;
+        send(false, Some(&format!("\"{version}\""))).await?
     };
-    context.output.show(&view, || describe_import(&view))?;
-    for warning in &warnings {
-        note(warning);
+    api.show_text(&done, || describe_import(&done, options.dry_run))?;
+    for warning in strings(&done, "/data/warnings") {
+        note(&format!("warning: {warning}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe_import(view: &ImportView) -> String {
-    let counts = format!("{} rows imported, {} updated, {} removed", view.imported, view.updated, view.removed);
-    let counts = if view.dry_run { format!("Dry run, nothing changed: {counts}.") } else { format!("{counts}.") };
-    let removed = match view.removed_models.as_slice() {
+fn removed_models(done: &Json) -> Vec<String> {
+    strings(done, "/data/removed_models")
+}
+
+fn strings(json: &Json, at: &str) -> Vec<String> {
+    let elements = pointer(json, at).and_then(|list| list.elements()).unwrap_or_default();
+    elements.iter().filter_map(Json::as_string).collect()
+}
+
+fn describe_import(done: &Json, dry_run: bool) -> String {
+    let count = |name: &str| pointer(done, &format!("/data/{name}")).map_or_else(String::new, |n| n.text().to_owned());
+    let counts =
+        format!("{} rows imported, {} updated, {} removed", count("imported"), count("updated"), count("removed"));
+    let counts = if dry_run { format!("Dry run, nothing changed: {counts}.") } else { format!("{counts}.") };
+    let removed = match removed_models(done).as_slice() {
         [] => String::new(),
         models => format!("\nRemoved: {}.", enumerate(models)),
     };
-    format!("{counts}{removed}\nCallable models (with an endpoint): {}", view.callable_models)
+    format!("{counts}{removed}\nCallable models (with an endpoint): {}", count("callable_models"))
 }
 
 /// Asks on a terminal whether rows may be removed.
 ///
 /// # Errors
 /// The answer is no, or there is no terminal to ask on.
-fn confirm_removal(context: &Context, models: &[String]) -> anyhow::Result<()> {
+fn confirm_removal(api: &Api<'_>, models: &[String]) -> anyhow::Result<()> {
     let removal = format!("--replace removes {} of the stored rows: {}", models.len(), enumerate(models));
     let stdin = std::io::stdin();
-    if context.output.is_json() || !stdin.is_terminal() {
+    if api.context.output.is_json() || !stdin.is_terminal() {
         bail!("{removal}; --yes confirms, --dry-run shows the result");
     }
     note(&removal);
@@ -148,60 +151,23 @@ pub async fn snapshot(context: &Context, stores: &Stores) -> anyhow::Result<std:
     Ok(live.snapshot())
 }
 
-async fn list(context: &Context, output_modalities: &str) -> anyhow::Result<ExitCode> {
-    let filter: ModalityFilter = output_modalities.parse()?;
-    let stores = context.stores().await?;
-    let snapshot = snapshot(context, &stores).await?;
-    let kept: Vec<&Model> = snapshot.rows().iter().map(AsRef::as_ref).filter(|row| passes(row, filter)).collect();
-    let data = kept.iter().map(|row| raw(context, row)).collect::<Result<Vec<_>, _>>()?;
-    context.output.show(&List { data }, || {
-        let rows: Vec<[String; 4]> = kept.iter().map(|row| line(row)).collect();
-        table(["ID", "OUTPUT", "USD/M TOKENS IN", "USD/M TOKENS OUT"], &rows)
-    })
-}
-
-fn passes(row: &Model, filter: ModalityFilter) -> bool {
-    match filter {
-        ModalityFilter::All => true,
-        ModalityFilter::AnyOf(wanted) => row.architecture.outputs().intersects(wanted),
-    }
-}
-
-fn line(row: &Model) -> [String; 4] {
-    [
-        row.id.to_string(),
-        row.architecture.output_modalities.join(","),
-        per_million_tokens(row.pricing.prompt),
-        per_million_tokens(row.pricing.completion),
-    ]
-}
-
-async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
-    let snapshot = snapshot(context, &stores).await?;
-    let Some(found) = snapshot.resolve(id) else {
-        let nearest = snapshot.nearest(id, 3, |_| true);
-        let hint = if nearest.is_empty() { String::new() } else { format!("; nearest: {}", nearest.join(", ")) };
-        bail!("model {id:?} not found{hint}")
+/// Returns the row of a model: its outputs, and its prices in USD per million tokens.
+fn line(model: &Json) -> [String; 4] {
+    let price = |at: &str| {
+        let price = text_at(model, at).and_then(|price| price.parse::<Price>().ok());
+        price.map_or_else(|| "-".to_owned(), per_million_tokens)
     };
-    let row = raw(context, &found.model)?;
-    context.output.show(&row, || pretty(row.get()))
-}
-
-/// Returns a row in the format of the model operation.
-fn raw(context: &Context, row: &Model) -> anyhow::Result<Box<RawValue>> {
-    let details = format!("{}/models/{}/endpoints", context.config.server.base_path, row.canonical_slug);
-    Ok(RawValue::from_string(wires::catalogue::write_row(row, &details))?)
-}
-
-fn pretty(json: &str) -> String {
-    crate::output::indent(json)
+    [
+        text_at(model, "/id").unwrap_or_default(),
+        strings(model, "/architecture/output_modalities").join(","),
+        price("/pricing/prompt"),
+        price("/pricing/completion"),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::model::Modality;
 
     #[test]
     fn confirmation_requires_explicit_yes() {
@@ -218,17 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn list_contains_rows_that_pass_filter() {
-        let rows = crate::wiring::starter_rows().unwrap();
-        let snapshot = CatalogueSnapshot::build(rows.clone());
-        for text in ["all", "decisions", "text,image"] {
-            let filter: ModalityFilter = text.parse().unwrap();
-            assert_eq!(
-                rows.iter().filter(|row| passes(row, filter)).count(),
-                snapshot.select(filter).count(),
-                "{text}"
-            );
-        }
-        assert!(rows.iter().any(|row| !row.architecture.outputs().contains(Modality::Text)));
+    fn line_has_prices_per_million_tokens() {
+        let model = r#"{"id":"a/b","architecture":{"output_modalities":["text","image"]},
+            "pricing":{"prompt":"0.000000042","completion":"-1"}}"#;
+        assert_eq!(line(&Json::parse(model).unwrap()), ["a/b", "text,image", "0.042", "variable"]);
+        assert_eq!(line(&Json::parse("{}").unwrap()), ["", "", "-", "-"]);
     }
 }

@@ -5,13 +5,11 @@ use std::path::PathBuf;
 
 use adapters_system::OsUser;
 use anyhow::{Context as _, bail};
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use domain::audit::Actor;
 use domain::authority::Authority;
-use domain::ids::WorkspaceId;
 use domain::json::Json;
 
-use super::references::find_workspace;
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::config::{Config, Environment, read_text};
@@ -101,15 +99,6 @@ impl Context {
         fold_journals(&self.config, &stores).await?;
         Ok(stores)
     }
-
-    /// Returns the workspace of an option (id or name), or the default workspace, which is created if it is missing.
-    ///
-    /// # Errors
-    /// No workspace or several workspaces match, or the store failed.
-    pub async fn workspace(&self, stores: &Stores, named: Option<&str>) -> anyhow::Result<WorkspaceId> {
-        let Some(named) = named else { return Ok(stores.create_workspace().default(&self.authority()).await?.id) };
-        find_workspace(stores, named).await
-    }
 }
 
 /// Longest user name taken from the environment, in characters.
@@ -168,6 +157,11 @@ pub fn read_secret(option: &str, file: &std::path::Path) -> anyhow::Result<Strin
     let secret = text.trim_start_matches(BYTE_ORDER_MARK).trim();
     anyhow::ensure!(!secret.is_empty(), "the file of {option} is empty");
     Ok(secret.to_owned())
+}
+
+/// Formats a timestamp as RFC 3339 in UTC, to the millisecond.
+pub fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Parses an RFC 3339 time, or a date as its beginning in UTC.

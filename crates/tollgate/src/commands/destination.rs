@@ -28,7 +28,6 @@ pub async fn run(api: &Api<'_>, command: DestinationCommand) -> anyhow::Result<E
         }
         DestinationCommand::Delete { id } => api.show(&api.call(Method::DELETE, &path(&id, ""), None).await?),
         DestinationCommand::List { workspace } => {
-            let workspace = api.optional_workspace(workspace.as_deref()).await?;
             let list = api.list(PATH, &[("workspace_id", workspace.as_deref())]).await?;
             api.show_list(&list, COLUMNS)
         }

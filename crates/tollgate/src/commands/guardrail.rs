@@ -36,7 +36,6 @@ pub async fn run(api: &Api<'_>, command: GuardrailCommand) -> anyhow::Result<Exi
             api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&read_json(&from)?)).await?)
         }
         GuardrailCommand::List { workspace } => {
-            let workspace = api.optional_workspace(workspace.as_deref()).await?;
             let list = api.list("/guardrails", &[("workspace_id", workspace.as_deref())]).await?;
             api.show_list(&list, COLUMNS)
         }

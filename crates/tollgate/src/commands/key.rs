@@ -143,10 +143,9 @@ async fn require_free_name(api: &Api<'_>, path: &str, name: &str) -> anyhow::Res
 }
 
 async fn list(api: &Api<'_>, args: &ListKeysArgs) -> anyhow::Result<ExitCode> {
-    let workspace = api.optional_workspace(args.workspace.as_deref()).await?;
     let filter = [
         ("kind", args.management.then_some("management")),
-        ("workspace_id", workspace.as_deref()),
+        ("workspace_id", args.workspace.as_deref()),
         ("guardrail_id", args.guardrail.as_deref()),
         ("include_expired", Some("true")),
     ];

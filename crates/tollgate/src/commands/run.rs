@@ -94,13 +94,17 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         }
         Command::Backup { file } => backup::create(context, &file).await,
         Command::Restore { file, accept_problems } => backup::restore(context, &file, accept_problems).await,
-        Command::Catalogue(command) => catalogue::run(context, command).await,
+        Command::Catalogue(Resource { server, command }) => {
+            api::run(context, &server, async |api| catalogue::run(api, command).await).await
+        }
         Command::Endpoint(Resource { server, command }) => endpoint::run(context, &server, command).await,
         Command::Destination(Resource { server, command }) => {
             api::run(context, &server, async |api| destination::run(api, command).await).await
         }
         Command::Provider(command) => endpoint::run_provider(context, command).await,
-        Command::Usage(command) => usage::run(context, command).await,
+        Command::Usage(Resource { server, command }) => {
+            api::run(context, &server, async |api| usage::run(api, command).await).await
+        }
         Command::Audit(command) => audit::run(context, command).await,
         Command::Journal(command) => store::run_journal(context, command).await,
         Command::Store(command) => store::run(context, command).await,
@@ -228,7 +232,7 @@ mod tests {
             ("", "no command given; see --help"),
             ("key", "no command given; see --help"),
             ("key show", "the following required arguments were not provided: <KEY>"),
-            ("audit list --limit many", "invalid value 'many' for '--limit <LIMIT>': invalid digit found in string"),
+            ("audit list --limit many", "invalid value 'many' for '--limit <N>': must be a number from 1 to 10000"),
         ] {
             let words: Vec<OsString> = words(line).collect();
             let error = with_nearest_command(Cli::try_parse_from(&words).unwrap_err(), &words);

@@ -39,7 +39,7 @@ pub async fn running(context: &Context, path: &str) -> anyhow::Result<Vec<Runnin
     let ask = async |id: String| {
         let api = Api::of_server(context, &id);
         let asked = before_deadline(STATUS_TIMEOUT, read(&api, path)).await;
-        let silent = || anyhow::anyhow!("no answer within {} s", STATUS_TIMEOUT.as_secs());
+        let silent = || anyhow::anyhow!("the server did not answer within {} s", STATUS_TIMEOUT.as_secs());
         RunningServer { id, status: asked.unwrap_or_else(|| Err(silent())) }
     };
     Ok(join_all(found.into_iter().map(|(id, _)| ask(id))).await)

@@ -37,7 +37,7 @@ pub use source::{ConfigurationSource, used_variables};
 pub use storage::with_storage_url;
 pub use telemetry::TelemetryConfig;
 pub use values::{nearest, similar};
-pub use warnings::{QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
+pub use warnings::{QUOTED_SECRET, idle_options, quoted_secrets};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,7 @@
 //! Settings that are valid and probably not meant.
 
-use domain::model::{CatalogueSnapshot, Model, ModelId};
-use domain::money::Price;
-use domain::routing::{Endpoint, EndpointDirectory};
+use domain::model::{CatalogueSnapshot, ModelId};
+use domain::routing::EndpointDirectory;
 
 use super::values::nearest;
 use super::{BlobsConfig, Config, ModelConfig, NamedSecret};
@@ -11,28 +10,6 @@ use super::{BlobsConfig, Config, ModelConfig, NamedSecret};
 /// `NAME="value"`, and a server rejects the secret with them.
 pub const QUOTED_SECRET: &str = "the secret is in quotation marks, which are sent with it: docker --env-file keeps the \
                                  marks of NAME=\"value\"";
-
-/// Prices that differ by more than this factor are reported.
-const FACTOR: u32 = 100;
-
-/// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100.
-pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'a Model>) -> Vec<String> {
-    let row = rows.into_iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
-    let (Some(row), Some(own)) = (row, endpoint.prices) else { return Vec::new() };
-    let compare = |key: &str, own: Price, listed: Price| {
-        own.differs_by_more_than(FACTOR, listed).then(|| {
-            format!(
-                "{key} is {} and the catalogue's price of {} is {} USD per million tokens: more than {FACTOR} times apart",
-                own.to_usd_per_million(),
-                row.id,
-                listed.to_usd_per_million()
-            )
-        })
-    };
-    let input = compare("input_usd_per_million_tokens", own.prompt, row.pricing.prompt);
-    let output = compare("output_usd_per_million_tokens", own.completion, row.pricing.completion);
-    input.into_iter().chain(output).collect()
-}
 
 /// Returns the reason why options of a model have no effect.
 pub fn idle_options(
@@ -81,9 +58,9 @@ pub fn quoted_secrets(config: &Config) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use domain::model::Pricing;
-    use domain::pricing::TokenPrices;
-    use domain::routing::Wire;
+    use domain::model::{Model, Pricing};
+    use domain::money::Price;
+    use domain::routing::{Endpoint, Wire};
 
     use super::*;
     use crate::config::{Environment, load_text};
@@ -102,24 +79,6 @@ mod tests {
         let quoted = [("A", "\"sk-1\""), ("B", "'sk-2'"), ("R", "'p'"), ("I", "id"), ("S", "\"s\"")];
         assert_eq!(found(quoted), ["provider a", "provider b", "rate limits", "blobs"]);
         assert_eq!(found([("A", ""), ("B", "sk"), ("R", ""), ("I", "\"id\""), ("S", "s")]), ["blobs"]);
-    }
-
-    #[test]
-    fn price_in_the_wrong_unit_is_reported() {
-        let price = |text: &str| text.parse::<Price>().unwrap();
-        let model: domain::model::ModelId = "acme/judge".parse().unwrap();
-        let row = Model::minimal(model.clone(), Pricing::per_token(price("0.000000042"), Price::ZERO));
-        let endpoint = |prompt: &str| Endpoint {
-            prices: Some(TokenPrices { prompt: price(prompt), completion: price("1") }),
-            ..Endpoint::new(model.clone(), "acme".parse().unwrap(), Wire::SystemOne, "j".to_owned())
-        };
-        assert_eq!(price_warnings(&endpoint("0.000000042"), [&row]), Vec::<String>::new());
-        assert_eq!(
-            price_warnings(&endpoint("0.042"), [&row]),
-            ["input_usd_per_million_tokens is 42000 and the catalogue's price of acme/judge is 0.042 USD per million \
-              tokens: more than 100 times apart"]
-        );
-        assert_eq!(price_warnings(&endpoint("0.042"), []), Vec::<String>::new());
     }
 
     fn read(text: &str) -> Config {

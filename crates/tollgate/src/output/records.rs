@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use domain::json::{Json, JsonKind};
 
 use super::stdout::aligned;
+use super::text::escape;
 
 /// A column of a table: its heading, and the JSON pointer of its values.
 pub type Column = (&'static str, &'static str);
@@ -68,7 +69,7 @@ fn cell(value: Option<&Json>) -> String {
     match value.kind() {
         JsonKind::Null => NONE.to_owned(),
         JsonKind::Bool => if value.text() == "true" { "yes" } else { "no" }.to_owned(),
-        JsonKind::String => value.as_string().unwrap_or_default(),
+        JsonKind::String => escape(&value.as_string().unwrap_or_default()).into_owned(),
         JsonKind::Number | JsonKind::Object => value.text().to_owned(),
         JsonKind::Array => {
             let elements = value.elements().unwrap_or_default();
@@ -104,6 +105,13 @@ mod tests {
             shown.lines().map(|line| line.split("  ").filter(|c| !c.is_empty()).collect()).collect();
         let cells: Vec<&str> = lines[1].iter().map(|cell| cell.trim()).collect();
         assert_eq!(cells, ["a", "1.50", "no", "x, y", "key_limit", "-", "-"]);
+    }
+
+    #[test]
+    fn value_is_one_line() {
+        let forged = Json::parse(r#"{"a":"x\r\nforged: y\u001b[2J","b":["\n"]}"#).unwrap();
+        assert_eq!(record(&forged), "a: x\\u000d\\u000aforged: y\\u001b[2J\nb: \\u000a\n");
+        assert_eq!(columns(&[forged], &[("A", "/a")]).lines().count(), 2);
     }
 
     #[test]

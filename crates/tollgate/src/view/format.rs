@@ -1,6 +1,5 @@
-//! The forms of lists, amounts and times.
+//! The forms of lists and amounts.
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use domain::money::{Price, Usd};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -10,15 +9,6 @@ use serde_json::value::RawValue;
 pub struct List<T> {
     /// The elements.
     pub data: Vec<T>,
-}
-
-/// The result of a deletion: `{"id":…,"deleted":true}`.
-#[derive(Debug, Serialize)]
-pub struct Deleted<'a> {
-    /// The id of the deleted record.
-    pub id: &'a str,
-    /// Always true.
-    pub deleted: bool,
 }
 
 /// An amount in USD.
@@ -34,11 +24,6 @@ impl Serialize for UsdNumber {
 /// Returns the price of a token as the cell of a table, in USD per million tokens.
 pub fn per_million_tokens(price: Price) -> String {
     if price.is_variable() { "variable".to_owned() } else { price.to_usd_per_million() }
-}
-
-/// Formats a timestamp as RFC 3339 in UTC, to the millisecond.
-pub fn time(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

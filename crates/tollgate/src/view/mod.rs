@@ -2,8 +2,6 @@
 
 mod format;
 mod records;
-mod usage;
 
 pub use format::*;
 pub use records::*;
-pub use usage::*;

@@ -5,10 +5,10 @@
 use adapters_cache::LiveCatalogue;
 use anyhow::{Context, bail};
 use domain::model::{Catalogue as _, Model};
-use domain::routing::EndpointDirectory;
+use domain::routing::{EndpointDirectory, price_warnings};
 
 use super::{Stores, configured_endpoints, minimal_rows};
-use crate::config::{Config, QUOTED_SECRET, idle_options, price_warnings, quoted_secrets};
+use crate::config::{Config, QUOTED_SECRET, idle_options, quoted_secrets};
 
 /// Logs the warnings.
 pub fn warn_about(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {

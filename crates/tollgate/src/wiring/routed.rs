@@ -93,8 +93,8 @@ impl RoutedParts {
             get_generation: Arc::new(GetGeneration::new(records, names.clone())),
             list_generations: Arc::new(ListGenerations::new(
                 Arc::clone(&self.stores.usage),
-                Arc::clone(&self.stores.keys),
                 Arc::clone(&self.limits),
+                self.stores.usage_names(),
                 names,
             )),
         }

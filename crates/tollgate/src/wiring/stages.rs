@@ -242,7 +242,7 @@ impl JournaledProcess<'_> {
         let sum_usage = SumUsage::new(SumUsagePorts {
             usage: Arc::clone(&stores.usage),
             rejections: Arc::clone(&stores.rejections),
-            keys: Arc::clone(&stores.keys),
+            names: stores.usage_names(),
             ledger: Arc::clone(&limits),
             clock: clock(),
         });

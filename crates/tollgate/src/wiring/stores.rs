@@ -15,13 +15,13 @@ use adapters_storage::{
     SeaOrmModelRepository, SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository,
     SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
 };
-use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
+use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
 use anyhow::{Context, bail};
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants, ManageApiKeys};
 use domain::audit::{Actor, AuditDraft, AuditLog};
 use domain::change_feed::ChangeFeed;
 use domain::container::BlobStore;
-use domain::decision::FindRecord;
+use domain::decision::UsageNames;
 use domain::error::StoreError;
 use domain::file::{DeleteDocument, DocumentRepository};
 use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
@@ -195,16 +195,6 @@ impl Stores {
         followed.await.context("failed to start the WAL checkpoint task")
     }
 
-    /// Returns the lookup of records, including records that a server of this machine has just charged.
-    pub fn find_record(&self) -> FindRecord {
-        FindRecord::new(
-            Arc::clone(&self.usage),
-            Arc::new(self.reports()),
-            Arc::clone(&self.clock),
-            Arc::new(TokioTimer),
-        )
-    }
-
     /// Returns the reports on limits and the audit of the ledger.
     pub fn reports(&self) -> SeaOrmLedgerReports {
         SeaOrmLedgerReports::new(self.database.clone())
@@ -267,6 +257,11 @@ impl Stores {
     /// Returns the use case that creates workspaces.
     pub fn create_workspace(&self) -> CreateWorkspace {
         CreateWorkspace::new(Arc::clone(&self.workspaces), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    }
+
+    /// Returns the keys and workspaces that filters of usage name.
+    pub fn usage_names(&self) -> UsageNames {
+        UsageNames { keys: Arc::clone(&self.keys), workspaces: Arc::clone(&self.workspaces) }
     }
 
     /// Returns the use case that creates the first workspace and management key.

@@ -27,7 +27,7 @@ fn describe() -> Operation {
         .parameter(file_parameter())
         .parameter(workspace_parameter())
         .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
-        .add_errors(&[400, 404])
+        .add_errors(&[400, 404, 409])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {

@@ -18,7 +18,7 @@ fn describe() -> Operation {
         .parameter(container_parameter())
         .parameter(file_parameter())
         .parameter(workspace_parameter())
-        .answer(BodySchema::of::<ContainerFileDeleted>(), "The file is deleted", &[400, 404])
+        .answer(BodySchema::of::<ContainerFileDeleted>(), "The file is deleted", &[400, 404, 409])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {

@@ -59,8 +59,8 @@ fn file(call: &Call<'_>) -> Result<(ContainerId, ContainerPath), ApiError> {
 async fn access(call: &Call<'_>, caller: &Principal, further: &[&str]) -> Result<ContentAccess, ApiError> {
     let query = call.request.query_string();
     parameters::check_names(query, &[&["workspace_id"], further].concat())?;
-    let named = parameters::workspace(query)?;
-    Ok(call.gateway.services.choose_files_workspace.of_content(caller, named).await?)
+    let named = parameters::resource(query, "workspace_id")?;
+    Ok(call.gateway.services.choose_files_workspace.of_content(caller, named.as_ref()).await?)
 }
 
 fn invalid(error: impl std::fmt::Display) -> ApiError {

@@ -2,12 +2,12 @@
 
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use domain::operation::{ContainerPlace, PutContainerFileError};
-use domain::workspace::ChooseWorkspaceError;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::read::ContainerFileView;
 use super::{container, container_parameter, invalid, workspace_parameter};
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces::of_filter;
 use crate::http::operation;
 use crate::http::response::no_cache;
 use crate::http::upload::upload;
@@ -37,7 +37,7 @@ fn describe() -> Operation {
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();
     parameters::check_names(query, &["workspace_id", "path"])?;
-    let workspace = parameters::workspace(query)?;
+    let workspace = parameters::resource(query, "workspace_id")?;
     let container = container(call)?;
     let path = parameters::value(query, "path")?.ok_or_else(|| ApiError::invalid("path is required"))?;
     let path = path.parse().map_err(|error| invalid(format!("path: {error}")))?;
@@ -46,7 +46,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
         return Err(ApiError::unsupported_encoding("identity"));
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let place = ContainerPlace { workspace, container: &container, path: &path };
+    let place = ContainerPlace { workspace: workspace.as_ref(), container: &container, path: &path };
     let put = &call.gateway.services.put_container_file;
     let written = upload(call, payload, async |source| put.execute(by, place, announced, source).await).await?;
     Ok(no_cache(ContainerFileView::new(&container, &written)))
@@ -56,8 +56,8 @@ impl From<PutContainerFileError> for ApiError {
     fn from(error: PutContainerFileError) -> Self {
         match error {
             PutContainerFileError::Restricted(restricted) => restricted.into(),
-            PutContainerFileError::Store(store)
-            | PutContainerFileError::Workspace(ChooseWorkspaceError::Store(store)) => Self::store(store),
+            PutContainerFileError::Workspace(error) => of_filter(error),
+            PutContainerFileError::Store(store) => Self::store(store),
             error => Self::from_kind(error.kind()).message(error.to_string()),
         }
     }

@@ -31,7 +31,7 @@ fn describe_list() -> Operation {
         .parameter(workspace_parameter())
         .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
         .parameter(operation::query("after", "The `last_id` of the page before.", after))
-        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400, 404])
+        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400, 404, 409])
 }
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
@@ -69,7 +69,7 @@ fn describe_get() -> Operation {
         .parameter(container_parameter())
         .parameter(file_parameter())
         .parameter(workspace_parameter())
-        .answer(BodySchema::of::<ContainerFileView>(), "The file", &[400, 404])
+        .answer(BodySchema::of::<ContainerFileView>(), "The file", &[400, 404, 409])
 }
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {

@@ -32,11 +32,12 @@ fn describe() -> Operation {
         .parameter(header("If-Range", "The entity tag of the version that `Range` is of.", 256))
         .parameter(if_none_match())
         .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
-        .add_errors(&[206, 304, 400, 404, 416])
+        .add_errors(&[206, 304, 400, 404, 409, 416])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let access = call.gateway.services.choose_files_workspace.of_content(caller, named_workspace(call, &[])?).await?;
+    let named = named_workspace(call, &[])?;
+    let access = call.gateway.services.choose_files_workspace.of_content(caller, named.as_ref()).await?;
     let document = find(call, access.workspace_id()).await?;
     let (headers, size) = (call.request.headers(), document.size_bytes);
     let etag = HeaderValue::try_from(format!("\"{}\"", document.sha256));

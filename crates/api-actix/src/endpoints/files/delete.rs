@@ -21,7 +21,7 @@ fn describe() -> Operation {
         .description("Deletes the file for good and returns its bytes to the workspace's storage quota.")
         .parameter(id_parameter())
         .parameter(workspace_parameter())
-        .answer(deleted_schema(), "The file is deleted", &[400, 404])
+        .answer(deleted_schema(), "The file is deleted", &[400, 404, 409])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {

@@ -8,12 +8,12 @@ pub(crate) mod shapes;
 use domain::authority::Right;
 use domain::file::Document;
 use domain::ids::WorkspaceId;
-use domain::workspace::{ChooseFilesWorkspaceError, ChooseWorkspaceError};
-use utoipa::openapi::SchemaFormat;
+use domain::naming::ResourceName;
+use domain::workspace::ChooseFilesWorkspaceError;
 use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces::{describe_filter, of_filter};
 use crate::http::operation;
 
 /// A document id in examples.
@@ -32,17 +32,17 @@ async fn workspace(
     further: &[&str],
 ) -> Result<WorkspaceId, ApiError> {
     let named = named_workspace(call, further)?;
-    Ok(call.gateway.services.choose_files_workspace.of_records(caller, right, named).await?)
+    Ok(call.gateway.services.choose_files_workspace.of_records(caller, right, named.as_ref()).await?)
 }
 
 /// Checks the query of a call and returns its `workspace_id`.
-fn named_workspace(call: &Call<'_>, further: &[&str]) -> Result<Option<WorkspaceId>, ApiError> {
+fn named_workspace(call: &Call<'_>, further: &[&str]) -> Result<Option<ResourceName>, ApiError> {
     let query = call.request.query_string();
     parameters::check_names(query, &[&COMMON_PARAMETERS, further].concat())?;
     if parameters::value(query, "provider")?.is_some() {
         return Err(ApiError::invalid("provider is not supported: the gateway keeps files itself"));
     }
-    parameters::workspace(query)
+    parameters::resource(query, "workspace_id")
 }
 
 /// Returns the document that the path names.
@@ -59,8 +59,9 @@ fn id_parameter() -> Parameter {
 }
 
 pub(super) fn workspace_parameter() -> Parameter {
-    let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    operation::query("workspace_id", "The workspace. An inference key has its own; any other one is 403.", id)
+    describe_filter(
+        "the default workspace, or the only one of the key; an inference key has its own, and any other one is 403",
+    )
 }
 
 impl From<ChooseFilesWorkspaceError> for ApiError {
@@ -68,8 +69,8 @@ impl From<ChooseFilesWorkspaceError> for ApiError {
         match error {
             ChooseFilesWorkspaceError::WrongKeyKind(error) => error.into(),
             ChooseFilesWorkspaceError::Restricted(error) => error.into(),
-            ChooseFilesWorkspaceError::Workspace(ChooseWorkspaceError::Store(error)) => Self::store(error),
-            other => Self::from_kind(other.kind()).message(other.to_string()),
+            ChooseFilesWorkspaceError::Workspace(error) => of_filter(error),
+            ChooseFilesWorkspaceError::NotOwn => Self::from_kind(error.kind()).message(error.to_string()),
         }
     }
 }

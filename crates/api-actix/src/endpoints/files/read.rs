@@ -40,7 +40,7 @@ fn describe_list() -> Operation {
         .parameter(operation::query("after_id", "The same as `after`.", text()))
         .parameter(operation::query("order", "The order of the list.", text().enum_values(Some(["asc"]))))
         .parameter(workspace_parameter())
-        .answer(list_schema(), "The files", &[400, 404])
+        .answer(list_schema(), "The files", &[400, 404, 409])
 }
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
@@ -91,7 +91,7 @@ fn describe_get() -> Operation {
     Operation::new("getFile", "Get the record of a file")
         .parameter(id_parameter())
         .parameter(workspace_parameter())
-        .answer(file_schema(), "The file", &[400, 404])
+        .answer(file_schema(), "The file", &[400, 404, 409])
 }
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {

@@ -3,11 +3,11 @@
 use domain::decision::{SumUsageRequest, UsageReader};
 use domain::usage::{UsageGroup, UsageSum};
 use serde_json::value::RawValue;
-use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::text;
+use super::{KEY, text};
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces::{ALL_WORKSPACES, describe_filter};
 use crate::http::operation;
 use crate::http::response::{no_cache, usd};
 
@@ -21,17 +21,16 @@ const UNSUPPORTED: [&str; 1] = ["user_id"];
 fn describe() -> Operation {
     let body = BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider.");
     let string = || ObjectBuilder::new().schema_type(Type::String);
-    let id = string().format(Some(SchemaFormat::Custom("uuid".to_owned())));
     Operation::new("getActivity", "Sum usage by day, model and provider")
         .description(
             "The last 30 UTC days with today. An inference key gets its own usage, a management key that of its \
              workspaces. Other groups and ranges: `GET /usage`.",
         )
         .parameter(text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."))
-        .parameter(text("api_key_hash", "The id or the hash of a key. An inference key reads itself only."))
+        .parameter(text("api_key_hash", KEY))
         .parameter(operation::query("group_by", "Rows by workspace, too.", string().enum_values(Some(["workspace"]))))
-        .parameter(operation::query("workspace_id", "The workspace id. Default: all workspaces of the key.", id))
-        .answer(body, "The rows", &[400, 404])
+        .parameter(describe_filter(ALL_WORKSPACES))
+        .answer(body, "The rows", &[400, 404, 409])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
@@ -53,8 +52,8 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
         groups,
         since,
         until: since.and_then(|day| day.succ_opt()),
-        key: parameters::value(query, "api_key_hash")?,
-        workspace_id: parameters::workspace(query)?,
+        key: parameters::resource(query, "api_key_hash")?,
+        workspace: parameters::resource(query, "workspace_id")?,
         ..SumUsageRequest::default()
     };
     let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;

@@ -56,7 +56,7 @@ fn describe() -> Operation {
         .parameter(text("until", "Records charged before this time."))
         .parameter(text("cursor", "The `next_cursor` of the page before."))
         .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
-        .answer(body, "The records", &[400, 404])
+        .answer(body, "The records", &[400, 404, 409])
         .exported()
 }
 
@@ -68,8 +68,8 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let cursor = parameters::value(query, "cursor")?;
     let list = &call.routed().list_generations;
     let filter = filter(query)?;
-    let key = parameters::value(query, "key")?;
-    let filter = list.narrow(caller, filter, key.as_deref(), parameters::workspace(query)?).await?;
+    let (key, workspace) = (parameters::resource(query, "key")?, parameters::resource(query, "workspace_id")?);
+    let filter = list.narrow(caller, filter, key.as_ref(), workspace.as_ref()).await?;
     if let Some(format) = format {
         return export(call, Arc::clone(list), format, filter).await;
     }

@@ -9,10 +9,11 @@ pub(crate) mod sums;
 pub use self::csv::{usage_csv_head, usage_csv_line};
 
 use domain::decision::ReadUsageError;
-use utoipa::openapi::SchemaFormat;
+use domain::naming::NameError;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
+use super::workspaces::{ALL_WORKSPACES, describe_filter};
 use crate::http::error::ApiError;
 use crate::http::operation::{Operation, query};
 
@@ -20,10 +21,16 @@ impl From<ReadUsageError> for ApiError {
     fn from(error: ReadUsageError) -> Self {
         match error {
             ReadUsageError::Store(store) => Self::store(store),
+            ReadUsageError::Key(name @ NameError::Ambiguous(_))
+            | ReadUsageError::Workspace(name @ NameError::Ambiguous(_)) => name.into(),
             error => Self::from_kind(error.kind()).message(error.to_string()),
         }
     }
 }
+
+/// The description of a filter by key.
+const KEY: &str = "The key's id, hash, a unique prefix of the hash (8 digits or more), or its unique name; of a deleted key \
+                   the id or hash. An inference key reads itself only.";
 
 fn text(name: &str, description: &str) -> Parameter {
     query(name, description, ObjectBuilder::new().schema_type(Type::String))
@@ -31,8 +38,5 @@ fn text(name: &str, description: &str) -> Parameter {
 
 /// Adds the parameters that select usage by workspace and key.
 fn add_selection(operation: Operation) -> Operation {
-    let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    operation
-        .parameter(query("workspace_id", "The workspace id. Default: all workspaces of the key.", id))
-        .parameter(text("key", "The id or the hash of a key. An inference key reads itself only."))
+    operation.parameter(describe_filter(ALL_WORKSPACES)).parameter(text("key", KEY))
 }

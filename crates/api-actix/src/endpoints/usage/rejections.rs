@@ -26,17 +26,17 @@ fn describe() -> Operation {
     add_selection(operation)
         .parameter(text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."))
         .parameter(text("until", "Only hours that began before this time. Default: tomorrow."))
-        .answer(body, "The numbers", &[400, 404])
+        .answer(body, "The numbers", &[400, 404, 409])
 }
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
     parameters::check_names(query, &PARAMETERS)?;
     let range = (parameters::time(query, "since")?, parameters::time(query, "until")?);
-    let (key, workspace_id) = (parameters::value(query, "key")?, parameters::workspace(query)?);
+    let (key, workspace) = (parameters::resource(query, "key")?, parameters::resource(query, "workspace_id")?);
     let reader = UsageReader::from(caller);
     let sums = &call.gateway.services.sum_usage;
-    let sums = sums.count_rejections(&reader, range, key.as_deref(), workspace_id).await?;
+    let sums = sums.count_rejections(&reader, range, key.as_ref(), workspace.as_ref()).await?;
     let requests = sums.iter().map(|sum| sum.count).fold(0, u64::saturating_add);
     let data = sums.iter().map(RejectionView::new).collect();
     Ok(no_cache(RejectionsView { data, total: RejectionTotalView { requests } }))

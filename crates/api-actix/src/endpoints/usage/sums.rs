@@ -37,7 +37,7 @@ fn describe() -> Operation {
         .parameter(text("model", "The id of the model that answered or was tried."))
         .parameter(text("provider", "The slug of the provider."))
         .parameter(text("user", "The end user."))
-        .answer(body, "The sums", &[400, 404])
+        .answer(body, "The sums", &[400, 404, 409])
         .exported()
 }
 
@@ -64,8 +64,8 @@ fn request(query: &str) -> Result<SumUsageRequest, ApiError> {
         groups: groups(parameters::value(query, "group_by")?.as_deref().unwrap_or_default())?,
         since: parameters::date(query, "since")?,
         until: parameters::date(query, "until")?,
-        key: parameters::value(query, "key")?,
-        workspace_id: parameters::workspace(query)?,
+        key: parameters::resource(query, "key")?,
+        workspace: parameters::resource(query, "workspace_id")?,
         model: parameters::value(query, "model")?,
         provider: parameters::value(query, "provider")?,
         user: parameters::value(query, "user")?,

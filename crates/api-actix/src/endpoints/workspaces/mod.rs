@@ -29,11 +29,17 @@ fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {
 /// Returns the workspace that the query of a list or of one record names.
 pub(crate) async fn filter(call: &Call<'_>, by: &Authority) -> Result<Option<WorkspaceId>, ApiError> {
     let Some(name) = parameters::value(call.request.query_string(), "workspace_id")? else { return Ok(None) };
-    match call.gateway.services.workspaces.read.find(by, &ResourceName::new(name)).await {
-        Err(WorkspaceError::Name(NameError::Unknown)) => {
-            Err(located(ApiError::not_found(), "workspace_id", &"workspace not found"))
+    let found = call.gateway.services.workspaces.read.find(by, &ResourceName::new(name)).await;
+    found.map(|workspace| Some(workspace.id)).map_err(of_filter)
+}
+
+/// Returns the error of a workspace that the query names.
+pub(crate) fn of_filter(error: WorkspaceError) -> ApiError {
+    match error {
+        WorkspaceError::Name(NameError::Unknown) => {
+            located(ApiError::not_found(), "workspace_id", &"workspace not found")
         }
-        found => Ok(Some(found?.id)),
+        error => error.into(),
     }
 }
 

@@ -69,6 +69,8 @@ fn admission_rejects_only_key_above_its_share() {
     permits.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, lease()).unwrap()));
     assert_eq!(status(admission.enter(owner(5, Some(3)), lease())), 503);
     assert!(admission.check_total().is_err());
+    let operator = Owner { key: ApiKeyId::from_uuid(uuid::Uuid::nil()), workspace: None };
+    assert_eq!(status(admission.enter(operator, lease())), 200, "the operator");
     assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
     assert_eq!(recorder.1.load(Ordering::Relaxed), 8);
 }

@@ -20,7 +20,8 @@ fn list(store: &MemoryStore) -> ListGenerations {
 fn of_usage(store: &MemoryStore, usage: Arc<dyn UsageRepository>) -> ListGenerations {
     let names =
         GenerationNames::new(Arc::new(MemoryCatalogue::new(Vec::new())), Arc::new(EndpointDirectory::new(Vec::new())));
-    ListGenerations::new(usage, store.api_keys(), store.limits(), names)
+    let filters = UsageNames { keys: store.api_keys(), workspaces: store.workspaces() };
+    ListGenerations::new(usage, store.limits(), filters, names)
 }
 
 fn management(number: u64) -> Principal {
@@ -127,19 +128,20 @@ async fn narrow_checks_range_and_key() {
     let store = MemoryStore::new();
     let list = list(&store);
     let own = SequentialIds::key(9);
-    let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(1));
+    let workspace = crate::ids::WorkspaceId::from_uuid(SequentialIds::uuid(1));
     let inference = Principal::Inference(InferenceKey::for_tests(own, workspace));
     let at = DateTime::from_timestamp_millis(5);
     let range = UsageFilter { since: at, until: at, ..UsageFilter::default() };
     let error = list.narrow(&inference, range, None, None).await.unwrap_err();
     assert!(matches!(error, ReadUsageError::EmptyRange), "{error}");
     let unknown = SequentialIds::key(3).to_string();
-    for name in [unknown.as_str(), "nonsense"] {
-        let error = list.narrow(&management(1), UsageFilter::default(), Some(name), None).await.unwrap_err();
+    for name in [unknown.as_str(), "nonsense"].map(ResourceName::new) {
+        let error = list.narrow(&management(1), UsageFilter::default(), Some(&name), None).await.unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "key not found"));
-        let error = list.narrow(&inference, UsageFilter::default(), Some(name), None).await.unwrap_err();
+        let error = list.narrow(&inference, UsageFilter::default(), Some(&name), None).await.unwrap_err();
         assert!(matches!(error, ReadUsageError::OtherKey), "{error}");
     }
-    let narrowed = list.narrow(&inference, UsageFilter::default(), None, Some(workspace)).await.unwrap();
+    let narrowed =
+        list.narrow(&inference, UsageFilter::default(), None, Some(&ResourceName::from(&workspace))).await.unwrap();
     assert_eq!(narrowed, UsageFilter::for_key(own));
 }

@@ -15,7 +15,7 @@ fn summing(store: &MemoryStore, usage: Arc<dyn UsageRepository>) -> SumUsage {
     SumUsage::new(SumUsagePorts {
         usage,
         rejections: store.rejections(),
-        keys: store.api_keys(),
+        names: UsageNames { keys: store.api_keys(), workspaces: store.workspaces() },
         ledger: store.limits(),
         clock: Arc::new(FixedClock::default()),
     })

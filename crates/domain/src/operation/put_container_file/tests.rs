@@ -2,6 +2,7 @@ use super::*;
 use crate::audit::Actor;
 use crate::authority::{ManagementAccess, ManagementScope};
 use crate::change::Change;
+use crate::ids::WorkspaceId;
 use crate::testing::{FixedClock, MemoryBlobStore, MemoryByteSource, MemoryStore, SequentialIds, join_all};
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -34,7 +35,8 @@ impl Fixture {
         bytes: usize,
     ) -> Result<ContainerFile, PutContainerFileError> {
         let path = path.parse().unwrap();
-        let place = ContainerPlace { workspace: Some(self.workspace), container: &self.container, path: &path };
+        let name = ResourceName::from(&self.workspace);
+        let place = ContainerPlace { workspace: Some(&name), container: &self.container, path: &path };
         let pieces =
             vec![vec![7; 4]; bytes / 4].into_iter().chain([vec![7; bytes % 4]]).filter(|piece| !piece.is_empty());
         self.put.execute(by, place, announced, MemoryByteSource::new(pieces).boxed()).await

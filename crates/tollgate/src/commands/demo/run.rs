@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use domain::ids::DecisionId;
+use domain::json::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -17,8 +18,7 @@ use crate::commands::Context;
 use crate::commands::server_client::ServerClient;
 use crate::config;
 use crate::config::{BlobsConfig, Config, DatabaseUrl, Environment};
-use crate::output::indent;
-use crate::view::UsageView;
+use crate::output::pointer;
 use crate::wiring::{Instance, Schema, Signals, Stores};
 
 /// The maximum time for a response.
@@ -53,7 +53,7 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
                 shutdown.next().await;
                 return;
             }
-            let work = perform(context, &config, &stores, &fixtures, address, verbose);
+            let work = perform(context, &config, &fixtures, address, verbose);
             outcome = Some(tokio::select! {
                 result = work => result,
                 _ = shutdown.next() => Err(anyhow::anyhow!("interrupted")),
@@ -119,7 +119,6 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
 async fn perform(
     context: &Context,
     config: &Config,
-    stores: &Stores,
     fixtures: &Fixtures,
     address: SocketAddr,
     verbose: bool,
@@ -147,17 +146,10 @@ async fn perform(
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             id.clone_into(&mut last_decision);
-            // The first record is shown as an example.
-            if report.usage.is_none() {
-                let record = usage(stores, id).await?;
-                if verbose {
-                    output.text(&format!(
-                        "\nIts usage record, as `usage show` prints it:\n\n{}\n",
-                        indent(record.get())
-                    ))?;
-                }
-                report.usage = Some(record);
-            }
+        }
+        if exchange.request.path.contains(script::RECORD) {
+            let record = pointer(&Json::parse(&exchange.body)?, "/data");
+            report.usage = record.map(|record| RawValue::from_string(record.text().to_owned())).transpose()?;
         }
         report.exchanges.push(exchange.view());
     }
@@ -168,13 +160,6 @@ async fn perform(
         output.show(&report, String::new)?;
     }
     output.text(&if verbose { ALL_SUCCEEDED.to_owned() } else { closing(further) })
-}
-
-/// Returns the record as `usage show` does.
-async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
-    let found = stores.find_record().execute(&id.parse()?).await?;
-    let record = found.with_context(|| format!("usage record {id} not found"))?;
-    Ok(RawValue::from_string(serde_json::to_string(&UsageView::from(&record))?)?)
 }
 
 /// The width of the column of operation names.

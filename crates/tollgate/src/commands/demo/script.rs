@@ -34,6 +34,8 @@ pub struct Step {
 
 /// A placeholder in paths for the id of the last decision.
 pub const LAST_DECISION: &str = "{last-decision}";
+/// The beginning of the path and query of a usage record.
+pub const RECORD: &str = "/generation?id=";
 
 /// A model that runs in this process.
 pub const MODEL: &str = "sandbox/decider";
@@ -158,7 +160,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
     vec![
         Step {
-            request: get("6. The usage record of a decision", format!("{base}/generation?id={LAST_DECISION}")),
+            request: get("6. The usage record of a decision", format!("{base}{RECORD}{LAST_DECISION}")),
             status: 200,
             holds: |body| {
                 body["data"]["model"] == MODEL

@@ -17,14 +17,12 @@ use domain::ids::WorkspaceId;
 use domain::model::Model;
 use domain::money::Price;
 use domain::observability::DestinationRepository as _;
-use domain::routing::Endpoint;
+use domain::routing::{Endpoint, price_warnings};
 
 use super::report::{Check, Status};
 use super::warnings;
 use crate::commands::{Context, catalogue, store};
-use crate::config::{
-    BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, price_warnings, quoted_secrets,
-};
+use crate::config::{BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, quoted_secrets};
 use crate::wiring::{
     SEGMENT_BYTES, StoreDisks, Stores, Upstreams, broadcast, check_provider_connection, check_provider_credential,
     check_rate_store, check_rate_store_files, configured_endpoints, database_room, directory,

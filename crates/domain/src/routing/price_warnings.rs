@@ -1,0 +1,53 @@
+//! Compares the prices of endpoints with those of the catalogue.
+
+use super::Endpoint;
+use crate::model::Model;
+use crate::money::Price;
+
+/// Prices that differ by more than this factor are reported.
+const FACTOR: u32 = 100;
+
+/// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100.
+pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'a Model>) -> Vec<String> {
+    let row = rows.into_iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
+    let (Some(row), Some(own)) = (row, endpoint.prices) else { return Vec::new() };
+    let compare = |key: &str, own: Price, listed: Price| {
+        own.differs_by_more_than(FACTOR, listed).then(|| {
+            format!(
+                "{key} is {} and the catalogue's price of {} is {} USD per million tokens: more than {FACTOR} times apart",
+                own.to_usd_per_million(),
+                row.id,
+                listed.to_usd_per_million()
+            )
+        })
+    };
+    let input = compare("input_usd_per_million_tokens", own.prompt, row.pricing.prompt);
+    let output = compare("output_usd_per_million_tokens", own.completion, row.pricing.completion);
+    input.into_iter().chain(output).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Pricing;
+    use crate::pricing::TokenPrices;
+    use crate::routing::Wire;
+
+    #[test]
+    fn price_in_the_wrong_unit_is_reported() {
+        let price = |text: &str| text.parse::<Price>().unwrap();
+        let model: crate::model::ModelId = "acme/judge".parse().unwrap();
+        let row = Model::minimal(model.clone(), Pricing::per_token(price("0.000000042"), Price::ZERO));
+        let endpoint = |prompt: &str| Endpoint {
+            prices: Some(TokenPrices { prompt: price(prompt), completion: price("1") }),
+            ..Endpoint::new(model.clone(), "acme".parse().unwrap(), Wire::SystemOne, "j".to_owned())
+        };
+        assert_eq!(price_warnings(&endpoint("0.000000042"), [&row]), Vec::<String>::new());
+        assert_eq!(
+            price_warnings(&endpoint("0.042"), [&row]),
+            ["input_usd_per_million_tokens is 42000 and the catalogue's price of acme/judge is 0.042 USD per million \
+              tokens: more than 100 times apart"]
+        );
+        assert_eq!(price_warnings(&endpoint("0.042"), []), Vec::<String>::new());
+    }
+}
