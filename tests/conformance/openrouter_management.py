@@ -1,7 +1,9 @@
 """The package `openrouter`, unmodified, as a management client: every method of it that has a route here, each response
 decoded by its typed class, and lists read to the end."""
 
+import json
 import os
+import urllib.request
 from datetime import UTC, datetime, timedelta
 
 from openrouter import OpenRouter, components, errors
@@ -155,6 +157,31 @@ def documents():
         own.files.delete(file_id=document.id)
         with raises(errors.NotFoundResponseError, 404):
             own.files.retrieve(file_id=document.id)
+
+
+@tollgate.check
+def presets():
+    """presets: list to the end, get, versions; a decision of an application that knows the slug only"""
+    question = {"type": "noul", "instructions": "Does the writer want money back?"}
+    config = json.dumps({"model": "sandbox/decider", "questions": {"refund": question}}).encode()
+    # The package cannot add versions.
+    for slug in ["package-triage"] * 3 + ["package-other"]:
+        request = urllib.request.Request(f"{tollgate.base}/api/v1/presets/{slug}/decisions", config)
+        request.add_header("Authorization", f"Bearer {tollgate.management_key}")
+        request.add_header("Content-Type", "application/json")
+        urllib.request.urlopen(request).read()
+    with client() as own, client(tollgate.key) as asking:
+        read = own.presets.get(slug="package-triage").data
+        holds_each_once(pages(own.presets.list), [read.id], "presets")
+        versions = pages(lambda **page: own.presets.list_versions(slug="package-triage", **page))
+        equal([each.version for each in versions], [1, 2, 3], "the versions")
+        newest = own.presets.get_version(slug="package-triage", version="3").data
+        equal((read.designated_version_id, newest.config["models"]), (newest.id, ["sandbox/decider"]), "the version")
+        decided = asking.system_one.create(model="@preset/package-triage", state="Money back!", questions={})
+        holds("refund" in decided.model_dump_json(), "the question of the preset is not answered")
+        equal(asking.generations.get_generation(id=decided.id).data.preset_id, read.id, "the preset of the record")
+        with raises(errors.NotFoundResponseError, 404):
+            own.presets.get(slug="package-nothing")
 
 
 @tollgate.check

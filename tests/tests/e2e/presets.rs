@@ -18,7 +18,8 @@ async fn preset_is_used_on_every_server_within_a_second_of_its_change() -> Resul
     let ask = Call::post("/api/v1/systemone")
         .json(r#"{"model":"@preset/triage","questions":{},"state":"It smokes. I want my money back."}"#)
         .key(&gateway.inference.secret);
-    gateway.server.send(&ask).await?.envelope(404)?;
+    let unknown = gateway.server.send(&ask).await?;
+    ensure!(unknown.status == 404, "{}", unknown.text());
     std::fs::write(&file, format!(r#"{{"models":["sandbox/decider"],"questions":{QUESTIONS}}}"#))?;
     let created = instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
     ensure!(created["designated_version"]["version"] == 1, "{created}");

@@ -166,8 +166,9 @@ async fn request_headers_select_response_format_and_profile() -> Result<()> {
 async fn file_above_limit_is_rejected_with_413() -> Result<()> {
     let gateway = TestGateway::start("[limits]\nmax_file_bytes = 100000\n").await?;
     let at = gateway.instance.put("sess_a", "at", &vec![b'a'; 100_000]).await?;
-    // The limit applies to promotions, not to files in a container.
-    let over = gateway.instance.put("sess_a", "over", &vec![b'a'; 100_001]).await?;
+    // A sandbox runtime may write larger files into a container.
+    sparse(&gateway, "sess_a", "over", 100_001).await?;
+    let over = file_id("over");
     gateway.server.promote(&gateway.inference.secret, "sess_a", &at).await?.ok()?;
     let reply = gateway.server.promote(&gateway.inference.secret, "sess_a", &over).await?;
     reply.error(413, "Request payload too large")?;
