@@ -35,6 +35,7 @@ pub trait Presets: Send + Sync {
 ///   changes of one state exactly one succeeds.
 /// - The deletion of a workspace deletes its presets.
 #[cfg_attr(feature = "mock", mockall::automock)]
+#[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]
 pub trait PresetRepository: Send + Sync {
     /// Replaces the preset `before`, or adds a preset with `None`, and adds the version if there is one. Returns false if
