@@ -122,7 +122,7 @@ def prepared(gateway):
         "CONFORMANCE_MANAGEMENT_KEY": management["key"],
         "CONFORMANCE_GUARDRAIL": guardrail["data"]["id"],
         "CONFORMANCE_CONTAINER": file["container_id"],
-        "CONFORMANCE_FILE": file["file_id"],
+        "CONFORMANCE_FILE": file["id"],
     }
 
 
