@@ -56,7 +56,7 @@ def perform(servers):
             f"/containers/sess_deploy/files/{file['id']}/promote",
             key["key"],
             None,
-            lambda body: body["filename"] == "out/report.csv" and body["size_bytes"] == file["size_bytes"],
+            lambda body: body["filename"] == "out/report.csv" and body["size_bytes"] == file["bytes"],
         ),
         (
             "POST",
