@@ -40,7 +40,7 @@ impl ChooseFilesWorkspaceError {
 }
 
 /// Chooses the workspace whose documents or container files a call is about: that of an inference key; for other callers
-/// the named one, else as [`choose_workspace`].
+/// the named one, else as [`choose_named`].
 pub struct ChooseFilesWorkspace(Arc<dyn WorkspaceRepository>);
 
 impl ChooseFilesWorkspace {
