@@ -40,7 +40,7 @@ impl ChooseFilesWorkspaceError {
 }
 
 /// Chooses the workspace whose documents or container files a call is about: that of an inference key; for other callers
-/// the named one, else as [`choose_named`].
+/// the named one, else the default one, else the only one of the caller.
 pub struct ChooseFilesWorkspace(Arc<dyn WorkspaceRepository>);
 
 impl ChooseFilesWorkspace {
