@@ -6,5 +6,4 @@ pub mod config;
 pub mod output;
 pub mod routing;
 pub mod telemetry;
-pub mod view;
 pub mod wiring;

@@ -1,4 +1,4 @@
-//! The workspace whose files a call is about.
+//! The workspace whose files or presets a call is about.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl ChooseFilesWorkspaceError {
     }
 }
 
-/// Chooses the workspace whose documents or container files a call is about: that of an inference key; for other callers
-/// the named one, else the default one, else the only one of the caller.
+/// Chooses the workspace whose documents, container files or presets a call is about: that of an inference key; for other
+/// callers the named one, else the default one, else the only one of the caller.
 pub struct ChooseFilesWorkspace(Arc<dyn WorkspaceRepository>);
 
 impl ChooseFilesWorkspace {

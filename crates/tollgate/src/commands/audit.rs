@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use domain::audit::{AuditAnchor, VerifyAuditLog};
+use domain::audit::{AuditAnchor, AuditVerification, RowViolation, VerifyAuditLog};
+use serde::Serialize;
 
 use super::Context;
 use super::api::{self, Api};
 use super::context::{parse_timestamp, time};
 use crate::cli::{AuditCommand, ListAuditArgs};
 use crate::output::{Column, note};
-use crate::view::VerificationView;
 
 /// Runs a command on the audit log.
 pub async fn run(context: &Context, command: AuditCommand) -> anyhow::Result<ExitCode> {
@@ -71,4 +71,54 @@ fn describe(view: &VerificationView) -> String {
         rows => format!("\nManaged rows without an entry: {rows}"),
     };
     format!("{whole}: {} entries from number {oldest} on.{removed}\nNewest: {newest}{rows}", view.entries)
+}
+
+/// The result of a verification.
+#[derive(Serialize)]
+struct VerificationView {
+    /// True if no violation was found.
+    verified: bool,
+    /// The number of intact entries.
+    entries: u64,
+    /// The sequence number of the oldest entry.
+    oldest: Option<u64>,
+    /// The newest entry as an anchor to store elsewhere: its number, a colon, its hash.
+    newest: Option<String>,
+    /// The number of entries removed by retention.
+    removed_by_retention: u64,
+    /// The first violation in the log.
+    fault: Option<String>,
+    /// Managed rows changed, added or removed without an entry.
+    rows: Vec<RowFaultView>,
+}
+
+/// A managed row that differs from the log.
+#[derive(Serialize)]
+struct RowFaultView {
+    /// The table.
+    table: &'static str,
+    /// The row's id, or the known part of it.
+    row: String,
+    /// The difference.
+    problem: &'static str,
+}
+
+impl From<&AuditVerification> for VerificationView {
+    fn from(found: &AuditVerification) -> Self {
+        Self {
+            verified: found.is_verified(),
+            entries: found.entries,
+            oldest: found.oldest,
+            newest: found.newest.map(|newest| newest.to_string()),
+            removed_by_retention: found.removed,
+            fault: found.violation.as_ref().map(ToString::to_string),
+            rows: found.row_violations.iter().map(RowFaultView::from).collect(),
+        }
+    }
+}
+
+impl From<&RowViolation> for RowFaultView {
+    fn from(fault: &RowViolation) -> Self {
+        Self { table: fault.table, row: fault.row.clone(), problem: fault.problem }
+    }
 }

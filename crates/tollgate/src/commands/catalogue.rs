@@ -17,8 +17,7 @@ use super::api::{Api, elements, segment, text_at, with_query};
 use super::context::read_input;
 use super::transfer::upload_json;
 use crate::cli::CatalogueCommand;
-use crate::output::{indent, note, pointer, table};
-use crate::view::per_million_tokens;
+use crate::output::{indent, note, per_million_tokens, pointer, table};
 use crate::wiring::{Stores, minimal_rows, sandbox_models};
 
 /// The most removed rows that a message names.

@@ -14,8 +14,7 @@ use super::servers::STATUS;
 use super::status::{self, JoinedStatus, ServerView, per_cent};
 use super::{Context, add_provider, api};
 use crate::cli::{EndpointCommand, ProviderCommand, ServerArgs};
-use crate::output::{note, pointer, table_lines};
-use crate::view::{List, per_million_tokens};
+use crate::output::{List, note, per_million_tokens, pointer, table_lines};
 
 /// Runs a command on endpoints.
 pub async fn run(context: &Context, server: &ServerArgs, command: EndpointCommand) -> anyhow::Result<ExitCode> {

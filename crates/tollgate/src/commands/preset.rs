@@ -24,17 +24,15 @@ const COLUMNS: &[Column] = &[
 pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCode> {
     match command {
         PresetCommand::Create { preset, from } => {
-            let path = path(api, &preset, "/decisions").await?;
-            api.show(&api.call(Method::POST, &path, Some(&read_json(&from)?)).await?)
+            api.show(&api.call(Method::POST, &path(&preset, "/decisions"), Some(&read_json(&from)?)).await?)
         }
         PresetCommand::List { workspace } => {
-            let workspace = api.optional_workspace(workspace.as_deref()).await?;
             let list = api.list("/presets", &[("workspace_id", workspace.as_deref())]).await?;
             api.show_list(&list, COLUMNS)
         }
-        PresetCommand::Show { preset } => api.show(&api.get(&path(api, &preset, "").await?).await?),
+        PresetCommand::Show { preset } => api.show(&api.get(&path(&preset, "")).await?),
         PresetCommand::Designate { preset, version } => {
-            let version = api.get(&path(api, &preset, &format!("/versions/{version}")).await?).await?;
+            let version = api.get(&path(&preset, &format!("/versions/{version}"))).await?;
             let id = text_at(&version, "/data/id").context("the version has no id")?;
             update(api, &preset, "designated_version_id", &id).await
         }
@@ -44,11 +42,10 @@ pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCo
 
 async fn update(api: &Api<'_>, preset: &NamedPreset, member: &str, value: &str) -> anyhow::Result<ExitCode> {
     let change = object(&[(member, Some(Json::string(value)))]);
-    api.show(&api.call(Method::PATCH, &path(api, preset, "").await?, Some(&change)).await?)
+    api.show(&api.call(Method::PATCH, &path(preset, ""), Some(&change)).await?)
 }
 
-async fn path(api: &Api<'_>, preset: &NamedPreset, rest: &str) -> anyhow::Result<String> {
-    let workspace = api.optional_workspace(preset.workspace.as_deref()).await?;
+fn path(preset: &NamedPreset, rest: &str) -> String {
     let path = format!("/presets/{}{rest}", segment(&preset.slug));
-    Ok(with_query(&path, &[("workspace_id", workspace.as_deref())]))
+    with_query(&path, &[("workspace_id", preset.workspace.as_deref())])
 }

@@ -17,8 +17,7 @@ use super::backup::{Verification, verify};
 use super::status::{PROCESS_HEAD, process_row};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
 use crate::config::{Config, with_storage_url};
-use crate::output::{Progress, note, table};
-use crate::view::List;
+use crate::output::{List, Progress, note, table};
 use crate::wiring::{Schema, ServerLock, SocketFolder, Stores, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.

@@ -14,8 +14,7 @@ use super::report::{Check, Status};
 use crate::commands::Context;
 use crate::commands::servers::{self, RunningServer, STATUS};
 use crate::config::used_variables;
-use crate::output::table;
-use crate::view::UsdNumber;
+use crate::output::{UsdNumber, table};
 
 /// The running servers of the database, with the checks of each.
 pub struct ServerChecks {

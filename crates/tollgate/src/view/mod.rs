@@ -1,7 +1,0 @@
-//! The results of commands, as JSON and as text.
-
-mod format;
-mod records;
-
-pub use format::*;
-pub use records::*;
