@@ -18,8 +18,9 @@ from gateway import Gateway  # noqa: E402
 from sys1bench.generators import get_generator  # noqa: E402
 
 TICKETS = 1500
-# A run of so many labels, drawn from all.
+# A run of so many labels, drawn from all, and of 100 items for the candidates.
 LABELS = 500
+CANDIDATES = 100
 RUNS = 60
 ALPHA = "0.10"
 
@@ -75,7 +76,7 @@ def questions_of(item):
         if question.type == "choice":
             questions[name]["criteria"] = {option.key: option.description for option in question.criteria}
         elif question.type == "score":
-            questions[name]["criteria"] = list(question.criteria)
+            questions[name]["criteria"] = [level.description for level in question.criteria]
     return questions
 
 
@@ -117,7 +118,7 @@ def resample(gateway, results, name):
     header, *rows = results.read_text().splitlines()
     draws, sample, groups = random.Random(1), gateway.path / "sample.results", []
     for _ in range(RUNS):
-        sample.write_text("\n".join([header, *draws.sample(rows, LABELS)]) + "\n")
+        sample.write_text("\n".join([header, *draws.sample(rows, CANDIDATES + LABELS)]) + "\n")
         groups.append(report(gateway, "report", "--results", str(sample), "--alpha", ALPHA)[0][name])
     return groups
 
@@ -149,7 +150,8 @@ def main():
         results, all_tickets = found["queue"]
         runs = resample(gateway, results, "queue")
         tested = [group["threshold"] for group in runs]
-        check(all(tested), f"queue has a threshold in each of {RUNS} runs of {LABELS} labels")
+        with_threshold = sum(point is not None for point in tested)
+        check(with_threshold == RUNS, f"queue has a threshold in {with_threshold} of {RUNS} runs of {LABELS} labels")
         accepted = sum(point["coverage"]["share"] for point in tested) / RUNS
         check(0.2 < accepted < 0.5, f"about a third is accepted: {accepted:.2f}")
         broken = sum(risk_at(all_tickets["risk_coverage"], point["threshold"]) > float(ALPHA) for point in tested)

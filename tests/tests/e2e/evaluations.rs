@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tokio::time::sleep;
-use tollgate_tests::{Behaviour, Recorded, Upstream};
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Recorded, Upstream};
 
-use crate::gateway::TestGateway;
+use crate::gateway::{TestGateway, outdated_for, providers_toml_of_cases};
 
 /// A question with a name that would be a script in a page.
 const HOSTILE: &str = "<script>alert('a')</script>";
@@ -47,7 +47,9 @@ fn dataset(items: usize) -> String {
 
 /// Starts a gateway with a preset and a dataset.
 async fn start(alpha: &Upstream, items: usize) -> Result<TestGateway> {
-    let mut gateway = TestGateway::with_providers(alpha, alpha, 5_000).await?;
+    // Two models of one provider: `acme/alone` and `acme/alone-0`.
+    let url = alpha.base_url();
+    let mut gateway = TestGateway::start(&providers_toml_of_cases(&url, &url, 5_000, 1)).await?;
     let noul = json!({"type": "noul", "instructions": "Is it?"});
     let preset = json!({"models": ["acme/alone"], "questions": {"refund": noul, HOSTILE: noul}});
     std::fs::write(gateway.instance.path().join("preset.json"), preset.to_string())?;
@@ -56,8 +58,8 @@ async fn start(alpha: &Upstream, items: usize) -> Result<TestGateway> {
     gateway.instance.set_env("TOLLGATE_KEY", gateway.inference.secret.clone());
     // The preset is in force within a second.
     let path = "/api/v1/presets/triage";
-    let call = tollgate_tests::Call::get(path).key(&gateway.inference.secret);
-    crate::gateway::outdated_for(&gateway.server, &call, 200, tokio::time::Instant::now()).await?;
+    let call = Call::get(path).key(&gateway.inference.secret);
+    outdated_for(&gateway.server, &call, 200, Instant::now()).await?;
     Ok(gateway)
 }
 
@@ -145,12 +147,13 @@ async fn evaluation_reports_planted_answers() -> Result<()> {
     let said = instance.refused(&RUN).await?;
     ensure!(said.contains("1000 requests cost 0.0") && said.contains("--yes"), "{said}");
     ensure!(alpha.take_requests().is_empty(), "it asked without a confirmation");
-    let two = [&RUN[..], &["--model", "acme/pair", "--yes", "--html", "report.html", "--concurrency", "32"]].concat();
+    let two =
+        [&RUN[..], &["--model", "acme/alone-0", "--yes", "--html", "report.html", "--concurrency", "32"]].concat();
     let output = instance.run(&[&two[..], &["--json"]].concat()).await?;
     ensure!(output.status.code() == Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let groups = report["data"]["groups"].as_array().context("no groups")?;
-    ensure!(groups.len() == 4, "{report}");
+    ensure!(groups.len() == 4, "{} groups", groups.len());
     for group in groups {
         ensure!(group["answers"] == 1_000 && group["labels"]["reference"] == 900, "{group}");
         let share = group["accuracy"]["share"].as_f64().unwrap_or_default();
@@ -171,7 +174,7 @@ async fn evaluation_reports_planted_answers() -> Result<()> {
     ensure!(!page.contains("<script") && page.contains("tested threshold 0.97"), "{page}");
     let shown = instance.run(&["eval", "report", "--results", "results.jsonl"]).await?;
     let shown = String::from_utf8(shown.stdout)?;
-    ensure!(shown.contains("tested threshold 0.97") && shown.contains("not distinguishable") || shown.contains("ECE"));
+    ensure!(shown.contains("tested threshold 0.97") && shown.contains("ECE 0."), "{shown}");
     ensure!(shown.contains("random sample of the traffic") && shown.contains("does not pay"), "{shown}");
 
     for (options, code) in [
