@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use domain::evaluation::GroupReport;
 use plotters::prelude::*;
 
-use super::report::curve;
+use super::tables::curve;
 
 const SIZE: (u32, u32) = (440, 320);
 /// The line of the figures.

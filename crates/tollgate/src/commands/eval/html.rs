@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use domain::evaluation::Report;
 
-use super::report::{
+use super::tables::{
     CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_row, cascade_title, comparison_row, findings, row,
 };
 use super::{charts, sentences};

@@ -7,6 +7,7 @@ mod report;
 mod results;
 mod run;
 mod sentences;
+mod tables;
 
 pub use run::run;
 

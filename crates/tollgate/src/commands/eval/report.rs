@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use domain::evaluation::{AnswerOrigin, Cascade, Comparison, GroupReport, Report, ReportSettings};
+use domain::evaluation::{AnswerOrigin, Cascade, GroupReport, Report, ReportSettings};
 use domain::statistics::{
     CascadePrediction, LabelSelection, Probability, Proportion, ReliabilityBin, RiskCoverage, ThresholdFinding,
 };
 use serde_json::{Value, json};
 
-use super::html;
 use super::results::Results;
-use super::sentences;
+use super::tables::{
+    CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_row, cascade_title, comparison_row, curve, findings, row,
+};
+use super::{html, sentences};
 use crate::cli::ReportArgs;
 use crate::commands::Context;
 use crate::output::{UsdNumber, note, table};
@@ -21,8 +23,6 @@ use crate::output::{UsdNumber, note, table};
 const TOO_FEW_LABELS: u8 = 3;
 /// The seed of the draws: a repeated report has the same figures.
 const SEED: u64 = 1;
-/// The most points of a curve.
-const MAX_POINTS: usize = 200;
 
 /// Prints the report of a result file, and writes it as a page.
 ///
@@ -53,69 +53,6 @@ pub fn show(context: &Context, results: &Results, args: &ReportArgs) -> anyhow::
         (true, true) => ExitCode::from(TOO_FEW_LABELS),
         (true, false) => ExitCode::SUCCESS,
     })
-}
-
-/// The heads of the table of groups.
-pub const HEADS: [&str; 9] =
-    ["QUESTION", "MODEL", "LABELS", "ACCURACY", "BRIER", "LOG LOSS", "USD/1,000", "MEDIAN MS", "P95 MS"];
-
-/// Returns the row of a group.
-pub fn row(group: &GroupReport) -> [String; 9] {
-    let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.3}"));
-    [
-        group.group.question.clone(),
-        sentences::origin(&group.group.origin),
-        sentences::sources(group),
-        sentences::with_interval(group.labelled.accuracy()),
-        number(group.labelled.brier_score()),
-        number(group.labelled.log_loss()),
-        group.cost_per_1000.map_or_else(|| "-".to_owned(), |cost| cost.to_string()),
-        group.latency.median_ms.to_string(),
-        group.latency.p95_ms.to_string(),
-    ]
-}
-
-/// Returns the findings for a group.
-pub fn findings(group: &GroupReport, report: &Report) -> Vec<String> {
-    let calibration = group.calibration.as_ref().map(sentences::calibration);
-    calibration.into_iter().chain([sentences::threshold(group, report.promise.as_ref())]).collect()
-}
-
-/// The heads of the table of comparisons.
-pub const COMPARISON_HEADS: [&str; 6] = ["QUESTION", "FIRST", "SECOND", "ITEMS", "DIFFERENCE", "MCNEMAR P"];
-
-/// Returns the row of a comparison.
-pub fn comparison_row(compared: &Comparison) -> [String; 6] {
-    let difference = compared.errors.accuracy_difference().unwrap_or_default();
-    [
-        compared.question.clone(),
-        sentences::origin(&compared.first),
-        sentences::origin(&compared.second),
-        compared.errors.items().to_string(),
-        format!("{:+.1} %", difference * 100.0),
-        format!("{:.4}", compared.errors.mcnemar_p_value()),
-    ]
-}
-
-/// The heads of the table of a cascade.
-pub const CASCADE_HEADS: [&str; 6] = ["THRESHOLD", "ACCEPTED", "ESCALATED REQUESTS", "RELATIVE COST", "ERRORS", ""];
-
-/// Returns the row of a threshold of a cascade.
-pub fn cascade_row((threshold, predicted): &(Probability, CascadePrediction)) -> [String; 6] {
-    let share = |part: Proportion| part.share().map_or_else(|| "-".to_owned(), sentences::per_cent);
-    [
-        format!("{:.2}", threshold.get()),
-        share(predicted.accepted),
-        share(predicted.escalated),
-        predicted.relative_cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.2}")),
-        sentences::with_interval(predicted.risk),
-        if predicted.pays() { "" } else { "does not pay" }.to_owned(),
-    ]
-}
-
-/// Returns the title of a cascade.
-pub fn cascade_title(cascade: &Cascade) -> String {
-    format!("{}, then {}", sentences::origin(&cascade.first), sentences::origin(&cascade.last))
 }
 
 fn text(title: &str, report: &Report) -> String {
@@ -199,15 +136,6 @@ fn group_value(group: &GroupReport, report: &Report) -> Value {
         },
         "finding": sentences::threshold(group, report.promise.as_ref()),
     })
-}
-
-/// Returns the risk-coverage curve with at most 200 points, the last one included.
-pub fn curve(group: &GroupReport) -> Vec<RiskCoverage> {
-    let points = group.labelled.risk_coverage_curve();
-    let step = points.len().div_ceil(MAX_POINTS).max(1);
-    let last = points.len().saturating_sub(1);
-    let kept = points.into_iter().enumerate().filter(|(number, _)| number % step == 0 || *number == last);
-    kept.map(|(_, point)| point).collect()
 }
 
 fn origin_value(origin: &AnswerOrigin) -> Value {

@@ -271,6 +271,8 @@ fn method(answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::statistics::Probability;
+
     use super::*;
 
     fn header(version: u32) -> Header {
@@ -341,7 +343,7 @@ mod tests {
             (last.decision, last.label),
             (Decision::Noul(false), Some((Decision::Noul(true), LabelSource::Reference)))
         );
-        assert_eq!(last.score.map(|score| score.get()), Some(0.8));
+        assert_eq!(last.score.map(Probability::get), Some(0.8));
         assert_eq!((last.group.origin.method.as_str(), last.cost), ("logprobs", Usd::from_pico(1)));
         assert!(
             results

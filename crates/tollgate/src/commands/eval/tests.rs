@@ -4,7 +4,7 @@ use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, LabelSource, Repo
 use domain::money::Usd;
 use domain::statistics::{Decision, LabelSelection, Probability};
 
-use super::{html, report, sentences};
+use super::{html, sentences, tables};
 
 const HOSTILE: &str = "</title><script>alert(\"&'\")</script>\u{1b}[2J\u{202e}";
 
@@ -73,10 +73,10 @@ fn sentences_say_why_there_is_no_threshold() {
 #[test]
 fn row_has_a_cell_for_each_head() {
     let report = report_of(LabelSelection::Random, 200, |_| false, 1.0);
-    let [question, _, labels, accuracy, brier, .., cost, median, p95] = report::row(&report.groups[0]);
+    let [question, _, labels, accuracy, brier, .., cost, median, p95] = tables::row(&report.groups[0]);
     assert_eq!((question.as_str(), labels.as_str()), (HOSTILE, "100 reference"));
     assert_eq!((accuracy.as_str(), brier.as_str()), ("100.0 % (96.4 to 100.0)", "0.000"));
     assert_eq!((cost.as_str(), median.as_str(), p95.as_str()), ("0.0000009", "1", "1"));
     // A thousand answers with one score are one point.
-    assert_eq!(report::curve(&report.groups[0]).len(), 1);
+    assert_eq!(tables::curve(&report.groups[0]).len(), 1);
 }
