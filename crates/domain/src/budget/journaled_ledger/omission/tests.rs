@@ -17,9 +17,9 @@ use crate::usage::{AttemptOutcome, FilterAction, Finding, OutboxMessage, UsageOu
 
 fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str) -> AttemptRecord {
     AttemptRecord {
-        provider: name.to_owned(),
+        provider: name.into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: name.to_owned(),
+        upstream_model: name.into(),
         part: u32::MAX,
         outcome: AttemptOutcome::Abandoned,
         upstream_status: Some(u16::MAX),
