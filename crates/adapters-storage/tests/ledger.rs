@@ -80,7 +80,7 @@ async fn missing_members_of_attempts_follow_from_record() {
         prices: record.prices,
     };
     let answered = AttemptRecord {
-        provider: record.provider.clone(),
+        provider: record.provider.as_str().into(),
         upstream_model: "m-2".into(),
         outcome: AttemptOutcome::Completed,
         upstream_status: None,

@@ -107,7 +107,7 @@ fn merge_joins_attempts_at_the_same_prices_alone() {
         attempt(u64::MAX, 8, Reported, "e"),
     ];
     let merged = merge_attempts(&attempts);
-    let tokens: Vec<_> = merged.iter().map(|found| (found.provider.as_str(), found.input_tokens)).collect();
+    let tokens: Vec<_> = merged.iter().map(|found| (&*found.provider, found.input_tokens)).collect();
     assert_eq!(tokens, [("a", 60), ("b", 20), ("c", 30), ("e", u64::MAX)], "tokens beyond the range stay apart");
     let ends = attempts.iter().map(|one| one.began + one.latency);
     assert_eq!(merged[0].began, attempts[0].began);
