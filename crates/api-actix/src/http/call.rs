@@ -113,7 +113,7 @@ impl Call<'_> {
         Ok((body, parts))
     }
 
-    /// Runs a future, and returns how long it waited. One that is ready at once needs no clock.
+    /// Runs a future, and returns how long it waited. A ready one needs no clock.
     pub(super) async fn timed<T>(&self, future: impl Future<Output = T>) -> (T, Duration) {
         let (mut future, clock) = (pin!(future), &self.gateway.services.clock);
         if let Poll::Ready(output) = poll!(&mut future) {
