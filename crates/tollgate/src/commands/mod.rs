@@ -16,6 +16,7 @@ mod endpoint;
 mod generate;
 mod guardrail;
 mod key;
+mod labels;
 mod preset;
 mod provider_preset;
 mod run;
