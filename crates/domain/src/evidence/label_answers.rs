@@ -1,6 +1,7 @@
 //! Labels the answers of presets.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::{Evidence, EvidenceError, EvidenceRepository, LabelError, LabelOutcome, LabelSource, NewLabel};
@@ -74,10 +75,10 @@ impl LabelAnswers {
         }
         let mut configs: HashMap<PresetReference, Option<PresetConfig>> = HashMap::new();
         for preset in rows.values().flatten().map(|row| row.preset) {
-            if !configs.contains_key(&preset) {
+            if let Entry::Vacant(unread) = configs.entry(preset) {
                 let found = self.presets.versions(preset.id, preset.version, 1).await?.into_iter().next();
                 let config = found.filter(|found| found.number == preset.version).map(|found| found.config);
-                configs.insert(preset, config);
+                unread.insert(config);
             }
         }
         let check = |draft: &LabelDraft| {

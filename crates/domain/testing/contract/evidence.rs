@@ -142,9 +142,9 @@ async fn list_is_newest_first_and_filtered(stores: &Stores) {
 }
 
 async fn labels_have_versions(stores: &Stores) {
+    use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
     insert_charges(stores, [1]).await;
     let label = async |new: &[NewLabel], by| stores.evidence.label(new, by).await.unwrap();
-    use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
     let unknown = NewLabel { position: 1, ..new_label(1, "1") };
     assert_eq!(label(&[new_label(2, "1"), unknown, new_label(1, "1")], "key:a").await, [Unknown, Unknown, Changed]);
     assert_eq!(label(&[new_label(1, "1")], "key:b").await, [Unchanged]);
