@@ -119,8 +119,11 @@ async fn audit_reports_discrepancies() {
     let counters = "UPDATE spend_counters SET";
     let record = charged(1, 100);
     let [workspace_hex, key_hex] = [workspace.to_string(), key.to_string()].map(|id| id.replace('-', ""));
-    let sum =
-        format!("usage sum 2026-09-21 workspace {workspace_hex} key {key_hex} {} {}", record.model, record.provider);
+    let sum_of = |key: &str| {
+        let (model, provider) = (&record.model, &record.provider);
+        format!("usage sum 2026-09-21 workspace {workspace_hex} key {key} {model} {provider}")
+    };
+    let (sum, all_keys) = (sum_of(&key_hex), sum_of("(all)"));
     let insert = "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, allotted_pico) \
                   VALUES";
     for (damage, repair, expected) in [
@@ -155,14 +158,14 @@ async fn audit_reports_discrepancies() {
             vec![format!("workspace {workspace} total: spent: 0.0000000003 for 0.000000000304")],
         ),
         (
-            "UPDATE usage_sums SET cost_pico = cost_pico - 1".to_owned(),
-            "UPDATE usage_sums SET cost_pico = cost_pico + 1".to_owned(),
+            "UPDATE usage_sums SET cost_pico = cost_pico - 1 WHERE api_key <> x''".to_owned(),
+            "UPDATE usage_sums SET cost_pico = cost_pico + 1 WHERE api_key <> x''".to_owned(),
             vec![format!("{sum}: 3 requests in records, 3 in the sum: 0.000000000299 for 0.0000000003")],
         ),
         (
-            "UPDATE usage_sums SET requests = 2".to_owned(),
-            "UPDATE usage_sums SET requests = 3".to_owned(),
-            vec![format!("{sum}: 3 requests in records, 2 in the sum: 0.0000000003 for 0.0000000003")],
+            "UPDATE usage_sums SET requests = 2 WHERE api_key = x''".to_owned(),
+            "UPDATE usage_sums SET requests = 3 WHERE api_key = x''".to_owned(),
+            vec![format!("{all_keys}: 3 requests in records, 2 in the sum: 0.0000000003 for 0.0000000003")],
         ),
         (
             format!("UPDATE usage_records SET attempts = '[' WHERE id = {}", id_column(1)),

@@ -1,4 +1,7 @@
 //! Sums of usage a day: kept by the fold, audited, and removed by retention.
+//!
+//! Beside the sums of each key stand those of all keys of a workspace ([`ids::ALL_KEYS`]): reading a year of many keys
+//! from the former would take seconds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -63,15 +66,20 @@ impl<'a> SumChanges<'a> {
     }
 
     fn change(&mut self, name: SumName<'a>, amounts: [i64; 4]) {
-        let sum = self.0.entry(name).or_default();
-        for (sum, amount) in sum.iter_mut().zip(amounts) {
-            *sum = sum.saturating_add(amount);
-        }
+        add_amounts(self.0.entry(name).or_default(), amounts);
     }
 
     /// Writes the changes, in the order of the primary key.
     pub(super) async fn write(&self, transaction: &Transaction) -> Result<(), StoreError> {
-        let rows: Vec<_> = self.0.iter().collect();
+        let of_keys = self.0.iter().map(|((day, workspace, key, model, provider), amounts)| {
+            ((*day, workspace.as_slice(), key.as_slice(), model.as_ref(), provider.as_ref()), *amounts)
+        });
+        let mut sums: BTreeMap<_, [i64; 4]> = BTreeMap::new();
+        for ((day, workspace, _, model, provider), amounts) in of_keys.clone() {
+            add_amounts(sums.entry((day, workspace, ids::ALL_KEYS, model, provider)).or_default(), amounts);
+        }
+        sums.extend(of_keys);
+        let rows: Vec<_> = sums.into_iter().collect();
         for piece in pieces(&rows) {
             let text = format!(
                 "INSERT INTO usage_sums (day, workspace_id, api_key, model, provider, requests, input_tokens, \
@@ -84,9 +92,9 @@ impl<'a> SumChanges<'a> {
             );
             let mut values: Vec<Value> = Vec::with_capacity(piece.len() * 9);
             for ((day, workspace, key, model, provider), amounts) in piece.iter().copied() {
-                values.push((*day).into());
-                values.extend([workspace, key].map(|id| id.as_slice().into()));
-                values.extend([model, provider].map(|text| text.as_ref().into()));
+                values.push(day.into());
+                values.extend([workspace, key].map(Value::from));
+                values.extend([model, provider].map(Value::from));
                 values.extend(amounts.map(Value::from));
             }
             run(transaction, &text, values).await?;
@@ -95,13 +103,21 @@ impl<'a> SumChanges<'a> {
     }
 }
 
+fn add_amounts(sum: &mut [i64; 4], amounts: [i64; 4]) {
+    for (sum, amount) in sum.iter_mut().zip(amounts) {
+        *sum = sum.saturating_add(amount);
+    }
+}
+
 /// Implements the port.
 pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
     let Some(last) = before.checked_sub_signed(DAY) else { return Ok(0) };
     let (last, limit) = (millis(last), i64::try_from(limit).unwrap_or(i64::MAX));
     // Read before taking the write lock: usually there is nothing to remove.
-    let text = "SELECT day, workspace_id, api_key, model, provider FROM usage_sums WHERE day <= ? ORDER BY day LIMIT ?";
-    let old = read(database.report_readers()?, text, vec![last.into(), limit.into()]).await?;
+    let text = "SELECT day, workspace_id, api_key, model, provider FROM usage_sums WHERE day <= ? AND api_key <> ? \
+                ORDER BY day LIMIT ?";
+    let of_all_keys = || Value::from(ids::ALL_KEYS);
+    let old = read(database.report_readers()?, text, vec![last.into(), of_all_keys(), limit.into()]).await?;
     if old.is_empty() {
         return Ok(0);
     }
@@ -117,6 +133,10 @@ pub(super) async fn prune(database: &Database, before: DateTime<Utc>, limit: u64
             values.extend([column::<String>(row, 3)?, column(row, 4)?].map(Value::from));
         }
         removed += run(&transaction, &text, values).await?;
+    }
+    if removed < limit.unsigned_abs() {
+        let text = "DELETE FROM usage_sums WHERE day <= ? AND api_key = ?";
+        run(&transaction, text, vec![last.into(), of_all_keys()]).await?;
     }
     transaction.commit().await?;
     Ok(removed)
@@ -143,9 +163,10 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
             continue;
         }
         let snapshot = database.report_snapshot().await?;
-        let expected = read_day(&snapshot, RECORDS_OF_DAY, day).await?;
+        let mut expected = read_day(&snapshot, RECORDS_OF_DAY, day).await?;
         let sums = read_day(&snapshot, SUMS_OF_DAY, day).await?;
         drop(snapshot);
+        add_sums_of_all_keys(&mut expected);
         for (name, (requests, pico)) in &expected {
             let (sum_requests, sum_pico) = sums.get(name).copied().unwrap_or_default();
             let is_equal = (sum_requests, sum_pico) == (*requests, *pico);
@@ -161,9 +182,17 @@ pub(super) async fn audit(database: &Database) -> Result<(u64, Vec<Discrepancy>)
                 discrepancies.push(discrepancy(day, name, 0, *requests, [0, *pico]));
             }
         }
-        compared += u64::try_from(sums.len()).unwrap_or(u64::MAX);
+        let of_keys = sums.keys().filter(|[_, key, ..]| !key.is_empty()).count();
+        compared += u64::try_from(of_keys).unwrap_or(u64::MAX);
     }
     Ok((compared, discrepancies))
+}
+
+fn add_sums_of_all_keys(sums: &mut DaySums) {
+    for ([workspace, _, model, provider], (requests, pico)) in sums.clone() {
+        let of_all_keys = sums.entry([workspace, String::new(), model, provider]).or_default();
+        *of_all_keys = (of_all_keys.0 + requests, of_all_keys.1 + pico);
+    }
 }
 
 /// Later times, and those of a wrong type, which SQLite sorts behind numbers, cannot be read.
@@ -191,6 +220,7 @@ async fn read_day(connection: &impl ConnectionTrait, text: &str, day: i64) -> Re
 fn discrepancy(day: i64, name: &[String; 4], requests: i64, found: i64, pico: [i128; 2]) -> Discrepancy {
     let date = DateTime::from_timestamp_millis(day).map(|day| day.date_naive().to_string()).unwrap_or_default();
     let [workspace, key, model, provider] = name;
+    let key = if key.is_empty() { "(all)" } else { key };
     let usd = |pico: i128| Usd::from_pico(i64::try_from(pico).unwrap_or(i64::MAX));
     Discrepancy {
         what: format!(

@@ -11,6 +11,9 @@ use crate::errors::corrupt;
 const TEXT: u8 = 0xff;
 const UUID_LENGTH: usize = 16;
 
+/// The key of sums of all keys. No key has an empty id.
+pub(crate) const ALL_KEYS: &[u8] = &[];
+
 /// Encodes a record's id.
 pub(crate) fn decision_column(id: &DecisionId) -> Vec<u8> {
     let uuid = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| {

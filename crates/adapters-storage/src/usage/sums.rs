@@ -63,6 +63,10 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
     if let Some(key) = query.api_key {
         conditions.push("api_key = ?".to_owned());
         values.push(key_column(key).into());
+    } else if !needs_records {
+        let needs_keys = query.groups.contains(&UsageGroup::Key);
+        conditions.push(format!("api_key {} ?", if needs_keys { "<>" } else { "=" }));
+        values.push(ids::ALL_KEYS.into());
     }
     for (name, text) in texts {
         if let Some(text) = text {

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::Context;
 use super::door::{Door, SUDO_USER};
 use crate::cli::ServerArgs;
-use crate::output::{Column, columns, pointer, record};
+use crate::output::{Column, columns, escape, pointer, record};
 use crate::wiring::SocketFolder;
 
 /// The maximum size of a JSON response, in bytes.
@@ -276,6 +276,20 @@ impl<'a> Api<'a> {
     /// Standard output failed.
     pub fn show(&self, response: &Json) -> anyhow::Result<ExitCode> {
         self.show_text(response, || record(&pointer(response, "/data").unwrap_or_else(|| response.clone())))
+    }
+
+    /// Prints a response as [`Self::show`]; without `--json` also the next useful command, with the text at a JSON
+    /// pointer in place of `{}`.
+    ///
+    /// # Errors
+    /// Standard output failed.
+    pub fn show_next(&self, response: &Json, command: &str, at: &str) -> anyhow::Result<ExitCode> {
+        let name = text_at(response, at).unwrap_or_default();
+        let shown = || {
+            let record = record(&pointer(response, "/data").unwrap_or_else(|| response.clone()));
+            format!("{}\n\nNext: tollgate {}", record.trim_end(), command.replace("{}", &escape(&name)))
+        };
+        self.show_text(response, shown)
     }
 
     /// Prints a list: with `--json` as it came, otherwise as a table.

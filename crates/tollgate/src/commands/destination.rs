@@ -21,7 +21,8 @@ pub async fn run(api: &Api<'_>, command: DestinationCommand) -> anyhow::Result<E
         DestinationCommand::Create { fields, workspace } => {
             let workspace = api.optional_workspace(workspace.as_deref()).await?;
             let body = body(&fields, workspace.as_deref())?;
-            api.show(&api.call(Method::POST, PATH, Some(&body)).await?)
+            let created = api.call(Method::POST, PATH, Some(&body)).await?;
+            api.show_next(&created, "destination test {}", "/data/id")
         }
         DestinationCommand::Update { id, fields } => {
             api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&body(&fields, None)?)).await?)

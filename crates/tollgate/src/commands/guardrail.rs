@@ -84,7 +84,8 @@ async fn create(
         members.push((member.to_owned(), Json::string(&value)));
     }
     let body = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
-    api.show(&api.call(Method::POST, "/guardrails", Some(&body)).await?)
+    let created = api.call(Method::POST, "/guardrails", Some(&body)).await?;
+    api.show_next(&created, "guardrail assign {} KEY", "/data/id")
 }
 
 async fn assign(api: &Api<'_>, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {

@@ -47,7 +47,8 @@ pub async fn run(api: &Api<'_>, command: WorkspaceCommand) -> anyhow::Result<Exi
                 ("owner_id", owner_id.as_deref().map(Json::string)),
             ]);
             let create = with_query("/workspaces", &[("unique_name", is_unique)]);
-            api.show(&api.call(Method::POST, &create, Some(&body)).await?)
+            let created = api.call(Method::POST, &create, Some(&body)).await?;
+            api.show_next(&created, "key create --name NAME --workspace {}", "/data/slug")
         }
         WorkspaceCommand::List => api.show_list(&api.list("/workspaces", &[]).await?, COLUMNS),
         WorkspaceCommand::Show { workspace } => api.show(&api.get(&path(api, &workspace).await?).await?),
