@@ -21,10 +21,20 @@ use crate::usage::{
 
 const DAY: Duration = Duration::from_hours(24);
 
-const AUDIT: RetentionPolicy =
-    RetentionPolicy { usage_records: None, usage_sums: None, audit_entries: Some(DAY), dead_letters: None };
-const USAGE: RetentionPolicy =
-    RetentionPolicy { usage_records: Some(DAY), usage_sums: None, audit_entries: None, dead_letters: None };
+const AUDIT: RetentionPolicy = RetentionPolicy {
+    usage_records: None,
+    usage_sums: None,
+    evidence: None,
+    audit_entries: Some(DAY),
+    dead_letters: None,
+};
+const USAGE: RetentionPolicy = RetentionPolicy {
+    usage_records: Some(DAY),
+    usage_sums: None,
+    evidence: None,
+    audit_entries: None,
+    dead_letters: None,
+};
 
 /// A store with entries that are two days old, its clock, and the timer of the pauses.
 struct Fixture {

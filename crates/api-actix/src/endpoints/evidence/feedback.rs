@@ -34,9 +34,9 @@ async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Outcom
     let body = call.read_json(payload).await?;
     let Feedback { id, category, labels } = Feedback::read(body.text()?)?;
     let (labels, source) = labels.unwrap_or((Vec::new(), LabelSource::Human));
-    let (count, feedback) = (labels.len(), &call.gateway.services.evidence.feedback);
+    let (count, request_id, feedback) = (labels.len(), call.request_id, &call.gateway.services.evidence.feedback);
     feedback.execute(caller, &call.actor(caller), &id, labels, source).await?;
-    tracing::info!(decision.id = %id, category = category.as_str(), labels = count, "feedback received");
+    tracing::info!(request.id = %request_id, decision.id = %id, category = category.as_str(), labels = count, "feedback received");
     Ok(Data::respond(StatusCode::OK, SuccessView { success: true }))
 }
 
