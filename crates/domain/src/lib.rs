@@ -71,6 +71,7 @@ pub mod cursor;
 pub mod decision;
 pub mod edit;
 pub mod error;
+pub mod evaluation;
 pub mod evidence;
 pub mod file;
 pub mod guardrail;

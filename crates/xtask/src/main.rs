@@ -7,6 +7,7 @@ mod conformance;
 mod deny;
 mod deploy;
 mod dist;
+mod evaluate;
 mod fuzz;
 mod golden;
 mod instructions;
@@ -57,6 +58,8 @@ enum Task {
     Instructions,
     /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
     Conformance,
+    /// Evaluate a real model on generated tickets with known outcomes; installs it first, so it needs a network once.
+    Evaluate,
     /// Check the Dockerfile and the files of `deploy/` with the programs that read them, and start what they describe;
     /// installs those first, so it needs a network once. Needs root.
     Deploy,
@@ -99,6 +102,7 @@ fn main() -> Result<()> {
         Task::Soak(options) => soak::run(&options),
         Task::Instructions => instructions::run(),
         Task::Conformance => conformance::run(),
+        Task::Evaluate => evaluate::run(),
         Task::Deploy => deploy::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden => golden::run(),

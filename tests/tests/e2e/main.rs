@@ -23,6 +23,7 @@ mod destination_command;
 mod disconnects;
 mod downloads;
 mod edges;
+mod evaluations;
 mod evidence;
 mod fallback;
 mod file_modes;

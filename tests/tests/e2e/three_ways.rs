@@ -101,6 +101,8 @@ const OTHERS: &[&str] = &[
     "config init",
     "demo",
     "doctor",
+    "eval report",
+    "eval run",
     "journal forget",
     "journal list",
     "migrate status",

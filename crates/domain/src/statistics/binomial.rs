@@ -35,7 +35,7 @@ pub struct Interval {
 }
 
 /// A count out of a total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proportion {
     pub(super) count: usize,
     pub(super) total: usize,

@@ -30,9 +30,14 @@ impl PairedErrors {
         counted
     }
 
+    /// Returns the number of items.
+    pub const fn items(&self) -> usize {
+        self.none + self.first_only + self.second_only + self.both
+    }
+
     /// Returns the accuracy of the first model minus that of the second; `None` without items.
     pub fn accuracy_difference(&self) -> Option<f64> {
-        let items = self.none + self.first_only + self.second_only + self.both;
+        let items = self.items();
         (items > 0).then(|| (figure(self.second_only) - figure(self.first_only)) / figure(items))
     }
 

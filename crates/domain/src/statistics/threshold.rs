@@ -117,6 +117,13 @@ pub enum ThresholdFinding {
     Volunteered,
 }
 
+impl ThresholdFinding {
+    /// Returns the finding without any tested label.
+    pub fn without_labels(promise: &Promise) -> Self {
+        Self::TooFewLabels(TooFewLabels { risk: Proportion::default(), promise: *promise })
+    }
+}
+
 /// A threshold that passed the test. The promise holds if the labels are a random sample of the traffic on which the
 /// threshold will be used, and are used for one test.
 #[derive(Debug, Clone, Copy, PartialEq)]

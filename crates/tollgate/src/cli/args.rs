@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, GuardrailCommand,
-    JournalCommand, KeyCommand, LabelsCommand, PresetCommand, ProviderCommand, Resource, ServerArgs, UsageCommand,
-    WorkspaceCommand,
+    AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, EvalCommand,
+    GuardrailCommand, JournalCommand, KeyCommand, LabelsCommand, PresetCommand, ProviderCommand, Resource, ServerArgs,
+    UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -67,6 +67,9 @@ pub enum Command {
     Guardrail(Resource<GuardrailCommand>),
     /// Create presets of questions, which requests name as their model
     Preset(Resource<PresetCommand>),
+    /// Ask models about labelled items, and report how far their answers can be relied on
+    #[command(subcommand)]
+    Eval(EvalCommand),
     /// Create and manage workspaces
     Workspace(Resource<WorkspaceCommand>),
     /// Upload files into a container's sandbox prefix and list them

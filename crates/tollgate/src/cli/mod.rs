@@ -2,11 +2,13 @@
 
 mod args;
 mod data;
+mod eval;
 mod manage;
 mod server;
 
 pub use args::*;
 pub use data::*;
+pub use eval::*;
 pub use manage::*;
 pub use server::*;
 

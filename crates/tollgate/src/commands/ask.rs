@@ -1,6 +1,7 @@
 //! `tollgate ask`: sends a Decisions request to the running server and prints the answers.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,12 +26,7 @@ const PATH: &str = "/api/alpha/decisions";
 
 /// Sends a Decisions request to the running server and prints the answers.
 pub async fn run(context: &Context, args: AskArgs) -> anyhow::Result<ExitCode> {
-    let key = match &args.key_file {
-        Some(file) => read_secret("--key-file", file)?,
-        None => context.environment.get(KEY_VARIABLE).map(str::to_owned).with_context(|| {
-            format!("no API key: set {KEY_VARIABLE} or --key-file; `tollgate key create` creates a key")
-        })?,
-    };
+    let key = api_key(context, args.key_file.as_deref())?;
     let body = body(&args)?;
     let (address, base_path) = server(context).await?;
     let client = ServerClient::new(address, context.config.limits.request_timeout + GRACE)?;
@@ -48,8 +44,24 @@ pub async fn run(context: &Context, args: AskArgs) -> anyhow::Result<ExitCode> {
     context.output.show(&raw, || answers_text(&response).unwrap_or_else(|| indent(&response)))
 }
 
+/// Returns the API key of `--key-file`, by default of the environment.
+///
+/// # Errors
+/// There is none.
+pub fn api_key(context: &Context, key_file: Option<&Path>) -> anyhow::Result<String> {
+    match key_file {
+        Some(file) => read_secret("--key-file", file),
+        None => context.environment.get(KEY_VARIABLE).map(str::to_owned).with_context(|| {
+            format!("no API key: set {KEY_VARIABLE} or --key-file; `tollgate key create` creates a key")
+        }),
+    }
+}
+
 /// Returns the address and the base path of a running server, or those of the configuration.
-async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
+///
+/// # Errors
+/// No server runs, and the configuration has no port.
+pub async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
     let found = servers::running(context, STATUS).await.unwrap_or_default();
     let ready = found.into_iter().filter_map(|server| server.own_status().ok()).find(|status| status.state.is_ready());
     if let Some(status) = ready {
@@ -65,7 +77,7 @@ async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
 }
 
 /// The additional time that a server takes for a response after its own deadline.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The longest name of a question in `NAME=TEXT`.
 const MAX_NAME: usize = 64;

@@ -1,10 +1,9 @@
 //! `tollgate catalogue …`
 
-use std::io::{BufRead, IsTerminal as _};
 use std::process::ExitCode;
 
 use adapters_cache::LiveCatalogue;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use domain::json::Json;
 use domain::model::{Catalogue as _, CatalogueSnapshot};
@@ -14,7 +13,7 @@ use http::{HeaderValue, Method, Request};
 
 use super::Context;
 use super::api::{Api, elements, segment, text_at, with_query};
-use super::context::read_input;
+use super::context::{confirm, read_input};
 use super::transfer::upload_json;
 use crate::cli::CatalogueCommand;
 use crate::output::{indent, note, per_million_tokens, pointer, table};
@@ -73,7 +72,9 @@ async fn import(api: &Api<'_>, file: &str, options: ImportOptions) -> anyhow::Re
         let preview = send(true, None).await?;
         let removed = removed_models(&preview);
         if !removed.is_empty() {
-            confirm_removal(api, &removed)?;
+            let removal = format!("--replace removes {} of the stored rows: {}", removed.len(), enumerate(&removed));
+            let hint = "--yes confirms, --dry-run shows the result";
+            ensure!(confirm(&api.context.output, &removal, "Remove them?", hint)?, "nothing was imported");
         }
         let version = text_at(&preview, "/data/version").context("the dry run has no version")?;
         send(false, Some(&format!("\"{version}\""))).await?
@@ -104,30 +105,6 @@ fn describe_import(done: &Json, dry_run: bool) -> String {
         models => format!("\nRemoved: {}.", enumerate(models)),
     };
     format!("{counts}{removed}\nCallable models (with an endpoint): {}", count("callable_models"))
-}
-
-/// Asks on a terminal whether rows may be removed.
-///
-/// # Errors
-/// The answer is no, or there is no terminal to ask on.
-fn confirm_removal(api: &Api<'_>, models: &[String]) -> anyhow::Result<()> {
-    let removal = format!("--replace removes {} of the stored rows: {}", models.len(), enumerate(models));
-    let stdin = std::io::stdin();
-    if api.context.output.is_json() || !stdin.is_terminal() {
-        bail!("{removal}; --yes confirms, --dry-run shows the result");
-    }
-    note(&removal);
-    note("Remove them? [y/N]");
-    if !is_confirmation(stdin.lock()).context("cannot read the answer")? {
-        bail!("nothing was imported");
-    }
-    Ok(())
-}
-
-fn is_confirmation(mut input: impl BufRead) -> std::io::Result<bool> {
-    let mut answer = String::new();
-    input.read_line(&mut answer)?;
-    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
 /// Joins the first names, and counts the others.
@@ -167,13 +144,6 @@ fn line(model: &Json) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn confirmation_requires_explicit_yes() {
-        for (input, expected) in [("y\n", true), ("YES\n", true), ("\n", false), ("", false), ("no\n", false)] {
-            assert_eq!(is_confirmation(input.as_bytes()).unwrap(), expected, "{input:?}");
-        }
-    }
 
     #[test]
     fn import_names_first_removed_rows() {

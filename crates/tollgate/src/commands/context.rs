@@ -1,6 +1,6 @@
 //! The context of a command: configuration, stores, output; and its inputs: files, secrets, timestamps.
 
-use std::io::Read;
+use std::io::{BufRead, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 use adapters_system::OsUser;
@@ -13,7 +13,7 @@ use domain::json::Json;
 use crate::cli::GlobalArgs;
 use crate::config;
 use crate::config::{Config, Environment, read_text};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::wiring::{Schema, Stores, fold_journals};
 
 /// The environment of a command.
@@ -159,6 +159,26 @@ pub fn read_secret(option: &str, file: &std::path::Path) -> anyhow::Result<Strin
     Ok(secret.to_owned())
 }
 
+/// Shows facts and asks a question on a terminal. Returns true if the answer is yes.
+///
+/// # Errors
+/// There is no terminal to ask on; the error has the facts and the hint.
+pub fn confirm(output: &Output, facts: &str, question: &str, hint: &str) -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    if output.is_json() || !stdin.is_terminal() {
+        bail!("{facts}; {hint}");
+    }
+    note(facts);
+    note(&format!("{question} [y/N]"));
+    is_confirmation(stdin.lock()).context("cannot read the answer")
+}
+
+fn is_confirmation(mut input: impl BufRead) -> std::io::Result<bool> {
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}
+
 /// Formats a timestamp as RFC 3339 in UTC, to the millisecond.
 pub fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
@@ -227,6 +247,13 @@ mod tests {
         for bad in ["", "yesterday", "2027-02-30", "2027-01-31T00:00:00"] {
             let message = parse_timestamp("--since", bad).unwrap_err().to_string();
             assert!(message.contains("--since") && message.contains("neither"), "{message}");
+        }
+    }
+
+    #[test]
+    fn confirmation_requires_explicit_yes() {
+        for (input, expected) in [("y\n", true), ("YES\n", true), ("\n", false), ("", false), ("no\n", false)] {
+            assert_eq!(is_confirmation(input.as_bytes()).unwrap(), expected, "{input:?}");
         }
     }
 }

@@ -68,12 +68,7 @@ impl Door {
     }
 
     fn at(context: &Context, url: &str, key_file: Option<&Path>) -> anyhow::Result<(Self, String)> {
-        let invalid = || anyhow!("--url {url:?} is not an http:// or https:// address");
-        let address: Uri = url.parse().map_err(|_| invalid())?;
-        let (Some(scheme @ ("http" | "https")), Some(authority)) = (address.scheme_str(), address.authority()) else {
-            return Err(invalid());
-        };
-        ensure!(address.query().is_none() && !authority.as_str().contains('@'), invalid());
+        let (origin, path) = split_url(url)?;
         let key = match key_file {
             Some(file) => read_secret("--key-file", file)?,
             None => context
@@ -86,12 +81,10 @@ impl Door {
         let mut key = key.map_err(|_| anyhow!("the key has characters that no key has"))?;
         key.set_sensitive(true);
         let settings = HttpClientSettings { proxy: context.config.proxy.clone(), ..HttpClientSettings::default() };
-        let client = if scheme == "https" { HttpClient::new(&settings) } else { HttpClient::without_tls(&settings) };
-        let base_path = match address.path().trim_end_matches('/') {
-            "" => context.config.server.base_path.clone(),
-            path => path.to_owned(),
-        };
-        Ok((Self::Url { client: Box::new(client?), origin: format!("{scheme}://{authority}"), key }, base_path))
+        let client =
+            if origin.starts_with("https:") { HttpClient::new(&settings) } else { HttpClient::without_tls(&settings) };
+        let base_path = path.unwrap_or_else(|| context.config.server.base_path.clone());
+        Ok((Self::Url { client: Box::new(client?), origin, key }, base_path))
     }
 
     /// Sends a request and returns the response. `build` builds the body, again if the request must be repeated.
@@ -124,4 +117,19 @@ impl Door {
             application.stop().await;
         }
     }
+}
+
+/// Splits the value of `--url` into origin and base path; `None` if it has no path.
+///
+/// # Errors
+/// It is not an address of a server.
+pub fn split_url(url: &str) -> anyhow::Result<(String, Option<String>)> {
+    let invalid = || anyhow!("--url {url:?} is not an http:// or https:// address");
+    let address: Uri = url.parse().map_err(|_| invalid())?;
+    let (Some(scheme @ ("http" | "https")), Some(authority)) = (address.scheme_str(), address.authority()) else {
+        return Err(invalid());
+    };
+    ensure!(address.query().is_none() && !authority.as_str().contains('@'), invalid());
+    let path = address.path().trim_end_matches('/');
+    Ok((format!("{scheme}://{authority}"), (!path.is_empty()).then(|| path.to_owned())))
 }

@@ -13,6 +13,7 @@ mod destination;
 mod doctor;
 mod door;
 mod endpoint;
+mod eval;
 mod generate;
 mod guardrail;
 mod key;

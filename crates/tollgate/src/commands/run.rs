@@ -10,8 +10,8 @@ use clap::{CommandFactory as _, Parser};
 use serde_json::json;
 
 use super::{
-    Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, generate, guardrail,
-    key, labels, preset, serve, status, store, usage, workspace,
+    Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, eval, generate,
+    guardrail, key, labels, preset, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
@@ -86,6 +86,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Preset(Resource { server, command }) => {
             api::run(context, &server, async |api| preset::run(api, command).await).await
         }
+        Command::Eval(command) => Box::pin(eval::run(context, command)).await,
         Command::Workspace(Resource { server, command }) => {
             api::run(context, &server, async |api| workspace::run(api, command).await).await
         }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request};
 use http_client::{HttpClient, HttpClientSettings, before_deadline};
 
@@ -14,7 +14,8 @@ const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// A client of one server.
 pub struct ServerClient {
     client: HttpClient,
-    address: SocketAddr,
+    /// Scheme and authority.
+    origin: String,
     timeout: Duration,
 }
 
@@ -24,6 +25,8 @@ pub struct ServerResponse {
     pub status: u16,
     /// The header `x-request-id`.
     pub request_id: Option<String>,
+    /// The header `retry-after`.
+    pub retry_after: Option<Duration>,
     /// The body.
     pub body: String,
 }
@@ -35,7 +38,21 @@ impl ServerClient {
     /// TLS cannot be set up.
     pub fn new(address: SocketAddr, timeout: Duration) -> anyhow::Result<Self> {
         let settings = HttpClientSettings { connect_timeout: timeout, ..HttpClientSettings::default() };
-        Ok(Self { client: HttpClient::without_tls(&settings)?, address: reachable(address), timeout })
+        Ok(Self {
+            client: HttpClient::without_tls(&settings)?,
+            origin: format!("http://{}", reachable(address)),
+            timeout,
+        })
+    }
+
+    /// Creates a client for an origin: scheme and authority.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn of_origin(origin: String, settings: &HttpClientSettings, timeout: Duration) -> anyhow::Result<Self> {
+        let is_tls = origin.starts_with("https:");
+        let client = if is_tls { HttpClient::new(settings)? } else { HttpClient::without_tls(settings)? };
+        Ok(Self { client, origin, timeout })
     }
 
     /// Sends a request with a key and a JSON body, and reads the response.
@@ -49,8 +66,8 @@ impl ServerClient {
         key: Option<&str>,
         json: Option<String>,
     ) -> anyhow::Result<ServerResponse> {
-        let address = self.address;
-        let mut request = Request::builder().method(method).uri(format!("http://{address}{path}"));
+        let origin = &self.origin;
+        let mut request = Request::builder().method(method).uri(format!("{origin}{path}"));
         if let Some(key) = key {
             let value = HeaderValue::try_from(format!("Bearer {key}"));
             let mut value = value.map_err(|_| anyhow!("the key has characters that no key has"))?;
@@ -64,14 +81,17 @@ impl ServerClient {
         let answered = async {
             let response = self.client.send(request).await?;
             let status = response.status().as_u16();
-            let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-            let body = response.into_body().read(MAX_RESPONSE_BYTES).await?;
-            Ok::<_, anyhow::Error>(ServerResponse { status, request_id, body: String::from_utf8_lossy(&body).into() })
+            let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+            let request_id = text("x-request-id").map(str::to_owned);
+            let retry_after = text(RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());
+            let body = String::from_utf8_lossy(&response.into_body().read(MAX_RESPONSE_BYTES).await?).into();
+            let retry_after = retry_after.map(Duration::from_secs);
+            Ok::<_, anyhow::Error>(ServerResponse { status, request_id, retry_after, body })
         };
         let answered = before_deadline(self.timeout, answered).await;
         answered
-            .with_context(|| format!("no response of {address} in time"))?
-            .with_context(|| format!("no response of {address}"))
+            .with_context(|| format!("no response of {origin} in time"))?
+            .with_context(|| format!("no response of {origin}"))
     }
 }
 

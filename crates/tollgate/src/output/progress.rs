@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const BYTES: &str = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 const BYTES_OF_UNKNOWN: &str = "{msg} {spinner} {bytes}, {bytes_per_sec}";
+const REQUESTS: &str = "{msg} {wide_bar} {pos} of {len} requests, {eta} left";
 const ROWS: &str = "{msg} {wide_bar} {pos} of {len} rows, {eta} left";
 
 /// A bar that disappears at its end. Without a terminal it shows nothing.
@@ -20,6 +21,11 @@ impl Progress {
             Some(total) => Self::new(ProgressBar::new(total), BYTES, what),
             None => Self::new(ProgressBar::no_length(), BYTES_OF_UNKNOWN, what),
         }
+    }
+
+    /// Shows requests.
+    pub fn requests(what: impl Into<Cow<'static, str>>, total: u64) -> Self {
+        Self::new(ProgressBar::new(total), REQUESTS, what)
     }
 
     /// Shows rows.
@@ -60,7 +66,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [BYTES, BYTES_OF_UNKNOWN, ROWS] {
+        for template in [BYTES, BYTES_OF_UNKNOWN, REQUESTS, ROWS] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

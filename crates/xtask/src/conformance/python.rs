@@ -24,8 +24,9 @@ pub fn install(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     }
     create(folder)?;
     let mut pip = Command::new(&interpreter);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
-    pip.arg(requirements);
+    // The file has every package that is needed.
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps"]);
+    pip.arg("--requirement").arg(requirements);
     step::run(&mut pip)?;
     mark_filled_for(folder, &wanted)?;
     Ok(interpreter)

@@ -39,7 +39,7 @@ pub const DOMAIN: Order = Order {
         &["change"],
         &["model", "question"],
         &["pricing", "statistics"],
-        &["usage"],
+        &["evaluation", "usage"],
         &["budget"],
         &["rate"],
         &["api_key", "container"],

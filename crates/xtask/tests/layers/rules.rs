@@ -90,7 +90,7 @@ const LAYERS: &[Layer] = &[
         others: None,
     },
     // The binary wires everything.
-    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["tokio"], others: None },
+    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["plotters", "tokio"], others: None },
     // The end-to-end tests use the binary from outside and read its database.
     Layer {
         name: "tollgate-tests",
@@ -164,6 +164,7 @@ const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("object_store", &["object_store", "aws-sdk", "rusoto"]),
     ("moka", &["moka"]),
     ("redis", &["redis", "fred"]),
+    ("plotters", &["plotters"]),
     ("prometheus", &["prometheus"]),
     ("getrandom", &["getrandom", "rand"]),
     ("tokio", &["tokio", "async-std", "smol"]),

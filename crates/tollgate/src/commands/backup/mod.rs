@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
+pub use archive::hex;
 pub use create::create;
 pub use restore::{Verification, restore, verify};
 

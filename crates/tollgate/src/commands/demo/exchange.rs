@@ -53,7 +53,7 @@ impl Exchange {
     /// No response was received.
     pub async fn perform(client: &ServerClient, request: Request) -> anyhow::Result<Self> {
         let answer = client.send(&request.method, &request.path, request.key.as_deref(), request.body.clone()).await;
-        let ServerResponse { status, request_id, body } =
+        let ServerResponse { status, request_id, body, .. } =
             answer.with_context(|| format!("{} {} was not answered", request.method, request.path))?;
         Ok(Self { request, status, request_id, body })
     }

@@ -1,0 +1,135 @@
+//! The cascade of two models: the cheaper one answers first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::model::Groups;
+use super::{AnswerOrigin, EvaluatedAnswer};
+use crate::statistics::{
+    CascadePrediction, CascadeQuestion, CascadeRequest, PriceRatio, Probability, Proportion, predict_cascade,
+};
+
+/// The thresholds of the predictions, in hundredths.
+const THRESHOLDS: [u8; 11] = [50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99];
+
+/// The cascade of a first and a last model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cascade {
+    /// The version of the preset.
+    pub preset_version: u32,
+    /// The first model: the cheaper one.
+    pub first: AnswerOrigin,
+    /// The last model.
+    pub last: AnswerOrigin,
+    /// The errors of the last model alone.
+    pub last_alone: Proportion,
+    /// The predictions by threshold, lowest first. Empty if the last model costs nothing.
+    pub predictions: Vec<(Probability, CascadePrediction)>,
+}
+
+/// The requests that two models answered, with the cost of each in picodollars.
+#[derive(Default)]
+struct Pair {
+    requests: Vec<CascadeRequest>,
+    costs: (i128, i128),
+}
+
+/// The answers of an origin by item and question.
+type Requests<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a EvaluatedAnswer>>;
+
+impl Cascade {
+    /// Predicts the cascades of all pairs of origins, from the items that both answered and whose questions all have
+    /// labels.
+    pub(super) fn of_groups(groups: &Groups<'_>, tolerance: usize) -> Vec<Self> {
+        let mut origins: BTreeMap<(u32, &AnswerOrigin), Requests<'_>> = BTreeMap::new();
+        let mut asked: BTreeMap<(u32, &str), BTreeSet<&str>> = BTreeMap::new();
+        for (group, items) in groups {
+            let requests = origins.entry((group.preset_version, &group.origin)).or_default();
+            for (item, answer) in items {
+                requests.entry(item).or_default().insert(&group.question, answer);
+                asked.entry((group.preset_version, item)).or_default().insert(&group.question);
+            }
+        }
+        let mut cascades = Vec::new();
+        for (number, (&(version, first), requests)) in origins.iter().enumerate() {
+            for (&(other_version, second), others) in origins.iter().skip(number + 1) {
+                if version != other_version {
+                    continue;
+                }
+                let is_whole = |item: &str, questions: usize| {
+                    asked.get(&(version, item)).is_some_and(|asked| asked.len() == questions)
+                };
+                let costs = Pair::of(requests, others, tolerance, is_whole).costs;
+                let (first, last, pair) = if costs.0 <= costs.1 {
+                    (first, second, Pair::of(requests, others, tolerance, is_whole))
+                } else {
+                    (second, first, Pair::of(others, requests, tolerance, is_whole))
+                };
+                if !pair.requests.is_empty() {
+                    cascades.push(pair.predict(version, first, last));
+                }
+            }
+        }
+        cascades
+    }
+
+    /// Returns the cheapest threshold at which the cascade costs less than the last model alone, without more errors;
+    /// `None` if the cascade does not pay.
+    pub fn cheapest(&self) -> Option<&(Probability, CascadePrediction)> {
+        let share = |errors: Proportion| errors.share().unwrap_or(1.0);
+        let pays =
+            |prediction: &CascadePrediction| prediction.pays() && share(prediction.risk) <= share(self.last_alone);
+        let paying = self.predictions.iter().filter(|(_, prediction)| pays(prediction));
+        let cost = |prediction: &CascadePrediction| prediction.relative_cost.unwrap_or(f64::INFINITY);
+        paying.min_by(|(_, one), (_, other)| cost(one).total_cmp(&cost(other)))
+    }
+}
+
+impl Pair {
+    fn of(first: &Requests<'_>, last: &Requests<'_>, tolerance: usize, is_whole: impl Fn(&str, usize) -> bool) -> Self {
+        let mut pair = Self::default();
+        for (item, answers) in first {
+            let Some(others) = last.get(item).filter(|others| is_whole(item, others.len())) else { continue };
+            let question = |(name, answer): (&&str, &&EvaluatedAnswer)| {
+                Some(CascadeQuestion {
+                    tokens: answer.size?.question,
+                    score: answer.score,
+                    is_error_of_first: answer.labelled(tolerance)?.is_error,
+                    is_error_of_last: others.get(name)?.labelled(tolerance)?.is_error,
+                })
+            };
+            let questions: Option<Vec<CascadeQuestion>> =
+                if is_whole(item, answers.len()) { answers.iter().map(question).collect() } else { None };
+            let (Some(questions), Some(answer), Some(other)) =
+                (questions, answers.values().next(), others.values().next())
+            else {
+                continue;
+            };
+            let state_tokens = answer.size.map(|size| size.state).unwrap_or_default();
+            pair.requests.push(CascadeRequest { state_tokens, questions });
+            pair.costs.0 += i128::from(answer.cost.pico());
+            pair.costs.1 += i128::from(other.cost.pico());
+        }
+        pair
+    }
+
+    fn predict(self, preset_version: u32, first: &AnswerOrigin, last: &AnswerOrigin) -> Cascade {
+        let questions = || self.requests.iter().flat_map(|request| &request.questions);
+        let errors = questions().filter(|question| question.is_error_of_last).count();
+        let last_alone = Proportion::new(errors, questions().count()).unwrap_or_default();
+        #[expect(clippy::cast_precision_loss, reason = "a ratio is printed with a few digits")]
+        let ratio = PriceRatio::new(self.costs.0 as f64 / self.costs.1 as f64);
+        let thresholds =
+            THRESHOLDS.iter().filter_map(|hundredths| Probability::new(f64::from(*hundredths) / 100.0).ok());
+        let predictions = ratio.into_iter().flat_map(|ratio| {
+            let requests = &self.requests;
+            thresholds.clone().map(move |threshold| (threshold, predict_cascade(requests, ratio, threshold)))
+        });
+        Cascade {
+            preset_version,
+            first: first.clone(),
+            last: last.clone(),
+            last_alone,
+            predictions: predictions.collect(),
+        }
+    }
+}

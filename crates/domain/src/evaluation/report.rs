@@ -1,0 +1,199 @@
+//! The report: figures of each group, and comparisons of two.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+use super::model::{Groups, Items};
+use super::{AnswerOrigin, Cascade, EvaluatedAnswer, Group, LabelSource};
+use crate::money::Usd;
+use crate::statistics::{
+    CalibrationError, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise, ThresholdCandidates,
+    ThresholdFinding, find_threshold,
+};
+
+/// The settings of a report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReportSettings {
+    /// The selection of the labels.
+    pub selection: LabelSelection,
+    /// The promised risk of a threshold.
+    pub alpha: Probability,
+    /// The probability of a broken promise, which all questions share.
+    pub delta: Probability,
+    /// The levels by which a decision may differ from its label.
+    pub tolerance: usize,
+    /// The seed of the draws for the reference of the calibration error.
+    pub seed: u64,
+}
+
+/// The report of an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The selection of the labels.
+    pub selection: LabelSelection,
+    /// The promise of each threshold; `None` if alpha or delta is 0 or 1.
+    pub promise: Option<Promise>,
+    /// The groups, in the order of their questions.
+    pub groups: Vec<GroupReport>,
+    /// The comparisons of two groups of a question.
+    pub comparisons: Vec<Comparison>,
+    /// The cascades of two models.
+    pub cascades: Vec<Cascade>,
+}
+
+/// The figures of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupReport {
+    /// The group.
+    pub group: Group,
+    /// The number of answers, with and without labels.
+    pub answers: usize,
+    /// The answers whose scores were used for the candidates, and whose labels were used for nothing.
+    pub for_candidates: usize,
+    /// The number of used labels of each source.
+    pub sources: BTreeMap<LabelSource, usize>,
+    /// The labelled answers, which have the further figures.
+    pub labelled: LabelledAnswers,
+    /// The calibration error with its reference; `None` without scores.
+    pub calibration: Option<CalibrationError>,
+    /// The cost of 1,000 requests, rounded up; `None` beyond the range.
+    pub cost_per_1000: Option<Usd>,
+    /// The latency of the requests.
+    pub latency: Latency,
+    /// The threshold; `None` if no answer has a score.
+    pub threshold: Option<ThresholdFinding>,
+}
+
+/// Latencies in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latency {
+    /// The median.
+    pub median_ms: u64,
+    /// The time that 95 % do not exceed.
+    pub p95_ms: u64,
+}
+
+/// Two groups of one question on the items that both answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    /// The version of the preset.
+    pub preset_version: u32,
+    /// The question.
+    pub question: String,
+    /// The origin of the first answers.
+    pub first: AnswerOrigin,
+    /// The origin of the second answers.
+    pub second: AnswerOrigin,
+    /// The items by their errors.
+    pub errors: PairedErrors,
+}
+
+impl Report {
+    /// Computes a report. The last of several answers to one question about one item counts.
+    pub fn new<'a>(answers: impl IntoIterator<Item = &'a EvaluatedAnswer>, settings: &ReportSettings) -> Self {
+        let mut groups: Groups<'_> = BTreeMap::new();
+        for answer in answers {
+            groups.entry(&answer.group).or_default().insert(&answer.item, answer);
+        }
+        let questions = groups.keys().map(|group| &group.question).collect::<BTreeSet<_>>().len();
+        let questions = u32::try_from(questions).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+        let promise = Promise::new(settings.alpha, settings.delta, questions);
+        let reports = groups.iter().map(|(group, items)| GroupReport::new(group, items, promise.as_ref(), settings));
+        let mut reports: Vec<GroupReport> = reports.collect();
+        reports.sort_by(|one, other| one.group.question.cmp(&other.group.question));
+        Self {
+            selection: settings.selection,
+            promise,
+            groups: reports,
+            comparisons: compare_groups(&groups, settings.tolerance),
+            cascades: Cascade::of_groups(&groups, settings.tolerance),
+        }
+    }
+
+    /// Returns true if a group has too few labels for a threshold.
+    pub fn has_too_few_labels(&self) -> bool {
+        let is_too_few =
+            |threshold: Option<ThresholdFinding>| matches!(threshold, Some(ThresholdFinding::TooFewLabels(_)));
+        self.groups.is_empty()
+            || self.groups.iter().any(|group| group.labelled.count() == 0 || is_too_few(group.threshold))
+    }
+}
+
+impl GroupReport {
+    fn new(group: &Group, items: &Items<'_>, promise: Option<&Promise>, settings: &ReportSettings) -> Self {
+        let answers = || items.values();
+        let labelled = answers().filter_map(|answer| answer.labelled(settings.tolerance));
+        let labelled = LabelledAnswers::new(settings.selection, labelled);
+        let mut sources = BTreeMap::new();
+        for (_, source) in answers().filter(|answer| !answer.is_for_candidates).filter_map(|answer| answer.label) {
+            *sources.entry(source).or_default() += 1;
+        }
+        let for_candidates = answers().filter(|answer| answer.is_for_candidates);
+        let candidates = ThresholdCandidates::from_scores(for_candidates.clone().map(|answer| answer.score));
+        let has_scores = answers().any(|answer| answer.score.is_some());
+        let threshold = match (promise, candidates, settings.selection) {
+            (_, _, LabelSelection::Volunteered) => Some(ThresholdFinding::Volunteered),
+            (Some(promise), Some(candidates), _) => Some(find_threshold(promise, &candidates, &labelled)),
+            (Some(promise), None, _) if has_scores => Some(ThresholdFinding::without_labels(promise)),
+            _ => None,
+        };
+        Self {
+            group: group.clone(),
+            answers: items.len(),
+            for_candidates: for_candidates.count(),
+            sources,
+            calibration: labelled.calibration_error(settings.seed),
+            labelled,
+            cost_per_1000: cost_per_1000(answers().map(|answer| answer.cost)),
+            latency: Latency::of(answers().map(|answer| answer.latency_ms).collect()),
+            threshold,
+        }
+    }
+}
+
+/// Returns the cost of 1,000 requests at the mean of these costs, rounded up.
+fn cost_per_1000(costs: impl ExactSizeIterator<Item = Usd>) -> Option<Usd> {
+    let count = i128::try_from(costs.len()).ok().filter(|count| *count > 0)?;
+    let sum: i128 = costs.map(|cost| i128::from(cost.pico())).sum();
+    let thousand = sum.checked_mul(1000)?;
+    let rounding = i128::from(thousand.checked_rem_euclid(count)? > 0);
+    i64::try_from(thousand.div_euclid(count) + rounding).ok().map(Usd::from_pico)
+}
+
+impl Latency {
+    /// Returns the percentiles of these latencies; zero without any.
+    fn of(mut latencies: Vec<u64>) -> Self {
+        latencies.sort_unstable();
+        let of_rank = |per_cent: usize| {
+            let rank = (latencies.len() * per_cent).div_ceil(100);
+            latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+        };
+        Self { median_ms: of_rank(50), p95_ms: of_rank(95) }
+    }
+}
+
+fn compare_groups(groups: &Groups<'_>, tolerance: usize) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (number, (first, items)) in groups.iter().enumerate() {
+        for (second, others) in groups.iter().skip(number + 1) {
+            if (first.preset_version, &first.question) != (second.preset_version, &second.question) {
+                continue;
+            }
+            let pairs = items.iter().filter_map(|(item, answer)| {
+                let other = others.get(item)?;
+                Some((answer.labelled(tolerance)?.is_error, other.labelled(tolerance)?.is_error))
+            });
+            let errors = PairedErrors::count(pairs);
+            if errors.items() > 0 {
+                comparisons.push(Comparison {
+                    preset_version: first.preset_version,
+                    question: first.question.clone(),
+                    first: first.origin.clone(),
+                    second: second.origin.clone(),
+                    errors,
+                });
+            }
+        }
+    }
+    comparisons
+}

@@ -1,0 +1,255 @@
+//! Reports of planted answers.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::json::Json;
+use crate::money::Usd;
+use crate::question::{ChoiceOption, QuestionKind};
+use crate::statistics::{
+    Decision, Draws, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise, ThresholdFinding,
+};
+
+fn probability(number: f64) -> Probability {
+    Probability::new(number).unwrap()
+}
+
+fn settings(alpha: f64) -> ReportSettings {
+    ReportSettings {
+        selection: LabelSelection::Random,
+        alpha: probability(alpha),
+        delta: probability(0.1),
+        tolerance: 0,
+        seed: 1,
+    }
+}
+
+fn origin(model: &str) -> AnswerOrigin {
+    AnswerOrigin {
+        model: model.to_owned(),
+        provider: "alpha".to_owned(),
+        wire: "system-one".to_owned(),
+        method: "native".to_owned(),
+    }
+}
+
+/// Returns an answer to a question about an item, with the label that makes it right or wrong.
+fn answer(model: &str, question: &str, item: usize, score: f64, is_error: bool) -> EvaluatedAnswer {
+    EvaluatedAnswer {
+        item: item.to_string(),
+        group: Group { preset_version: 1, question: question.to_owned(), origin: origin(model) },
+        decision: Decision::Noul(true),
+        score: Some(probability(score)),
+        label: Some((Decision::Noul(!is_error), LabelSource::Reference)),
+        is_for_candidates: item < 100,
+        cost: Usd::from_pico(10),
+        latency_ms: item as u64,
+        size: Some(RequestSize { state: 400, question: 100 }),
+    }
+}
+
+/// Returns answers of a model that is right with the probability of its score.
+fn calibrated(model: &str, question: &str, items: usize) -> Vec<EvaluatedAnswer> {
+    let mut draws = Draws::new(7);
+    let mut item = |item| {
+        let score = ((0.5 + 0.5 * draws.next_number().sqrt()) * 100.0).round() / 100.0;
+        answer(model, question, item, score, draws.next_number() >= score)
+    };
+    (0..items).map(&mut item).collect()
+}
+
+#[test]
+fn group_has_the_figures_of_its_answers() {
+    let mut answers: Vec<EvaluatedAnswer> =
+        (0..300).map(|item| answer("m", "refund", item, 0.9, item % 10 == 0)).collect();
+    answers[299].label = None;
+    answers[298].label = Some((Decision::Noul(true), LabelSource::Human));
+    answers.extend((0..300).map(|item| answer("m", "queue", item, 0.6, true)));
+    let report = Report::new(&answers, &settings(0.05));
+    let [queue, refund] = &report.groups[..] else { panic!("{} groups", report.groups.len()) };
+    assert_eq!((queue.group.question.as_str(), refund.group.question.as_str()), ("queue", "refund"));
+    assert_eq!((refund.answers, refund.for_candidates, refund.labelled.count()), (300, 100, 199));
+    assert_eq!(refund.sources, [(LabelSource::Human, 1), (LabelSource::Reference, 198)].into());
+    let accuracy = refund.labelled.accuracy();
+    assert_eq!((accuracy.count(), accuracy.total()), (179, 199));
+    assert_eq!(queue.labelled.accuracy().count(), 0);
+    assert_eq!(refund.cost_per_1000, Some(Usd::from_pico(10_000)));
+    assert_eq!(refund.latency, Latency { median_ms: 149, p95_ms: 284 });
+    // Two questions share delta.
+    assert_eq!(report.promise, Promise::new(probability(0.05), probability(0.1), NonZeroU32::new(2).unwrap()));
+    assert!(!refund.calibration.unwrap().is_distinguishable());
+    assert!(queue.calibration.unwrap().is_distinguishable());
+    assert_eq!((report.comparisons.len(), report.cascades.len()), (0, 0));
+}
+
+#[test]
+fn labels_for_candidates_are_used_for_nothing() {
+    let mut answers = calibrated("m", "refund", 1_100);
+    let before = Report::new(&answers, &settings(0.1));
+    assert!(
+        matches!(before.groups[0].threshold, Some(ThresholdFinding::Tested(_))),
+        "{:?}",
+        before.groups[0].threshold
+    );
+    for answer in answers.iter_mut().filter(|answer| answer.is_for_candidates) {
+        answer.label = Some((Decision::Noul(false), LabelSource::Human));
+    }
+    assert_eq!(Report::new(&answers, &settings(0.1)), before);
+    answers.reverse();
+    assert_eq!(Report::new(&answers, &settings(0.1)), before, "the order of the answers is irrelevant");
+}
+
+#[test]
+fn groups_are_never_pooled() {
+    let mut answers = calibrated("m", "refund", 400);
+    for (number, answer) in answers.iter_mut().enumerate() {
+        let group = &mut answer.group;
+        match number % 5 {
+            0 => {}
+            1 => group.preset_version = 2,
+            2 => group.origin.provider = "beta".to_owned(),
+            3 => group.origin.wire = "gemini-decisions".to_owned(),
+            _ => group.origin.method = "structured".to_owned(),
+        }
+    }
+    let report = Report::new(&answers, &settings(0.05));
+    assert_eq!(report.groups.iter().map(|group| group.answers).collect::<Vec<_>>(), [80; 5]);
+    assert!(report.comparisons.is_empty() && report.has_too_few_labels());
+}
+
+#[test]
+fn threshold_needs_random_labels_and_enough_of_them() {
+    let many = calibrated("m", "refund", 1_100);
+    let volunteered = ReportSettings { selection: LabelSelection::Volunteered, ..settings(0.1) };
+    let report = Report::new(&many, &volunteered);
+    assert_eq!(report.groups[0].threshold, Some(ThresholdFinding::Volunteered));
+    assert!(!report.has_too_few_labels());
+    let few = Report::new(&many[..140], &settings(0.1));
+    assert!(few.has_too_few_labels(), "{:?}", few.groups[0].threshold);
+    let none = Report::new(&many[..100], &settings(0.1));
+    assert!(none.has_too_few_labels() && none.groups[0].labelled.count() == 0);
+    assert!(Report::new(&[], &settings(0.1)).has_too_few_labels());
+    let wrong: Vec<EvaluatedAnswer> = (0..900).map(|item| answer("m", "q", item, 0.9, item % 3 == 0)).collect();
+    let report = Report::new(&wrong, &settings(0.1));
+    assert!(matches!(report.groups[0].threshold, Some(ThresholdFinding::NoThreshold { .. })));
+    let mut unscored = wrong;
+    for answer in &mut unscored {
+        answer.score = None;
+    }
+    let report = Report::new(&unscored, &settings(0.1));
+    assert_eq!((report.groups[0].threshold, report.groups[0].calibration), (None, None));
+    assert_eq!(report.groups[0].labelled.accuracy().total(), 800);
+}
+
+#[test]
+fn comparison_is_of_items_that_both_answered() {
+    let first = (100..200).map(|item| answer("a", "q", item, 0.9, item < 120));
+    let second = (150..250).map(|item| answer("b", "q", item, 0.9, item < 160));
+    let answers: Vec<EvaluatedAnswer> = first.chain(second).collect();
+    let report = Report::new(&answers, &settings(0.05));
+    let [compared] = &report.comparisons[..] else { panic!("{} groups", report.groups.len()) };
+    assert_eq!((compared.first.model.as_str(), compared.second.model.as_str()), ("a", "b"));
+    assert_eq!(compared.errors, PairedErrors { none: 40, first_only: 0, second_only: 10, both: 0 });
+}
+
+/// Returns answers of two models to five questions: the last one is always right, the first where its score is high.
+fn two_models(first_cost: i64) -> Vec<EvaluatedAnswer> {
+    let questions = ["a", "b", "c", "d", "e"];
+    let mut answers = Vec::new();
+    for item in 100..300 {
+        for (number, question) in questions.into_iter().enumerate() {
+            let is_hard = (item + number) % 5 == 0;
+            let first = answer("small", question, item, if is_hard { 0.6 } else { 0.97 }, is_hard);
+            answers.push(EvaluatedAnswer { cost: Usd::from_pico(first_cost), ..first });
+            let last = answer("large", question, item, 0.9, false);
+            answers.push(EvaluatedAnswer { cost: Usd::from_pico(1000), ..last });
+        }
+    }
+    answers
+}
+
+#[test]
+fn cascade_is_from_the_cheaper_to_the_dearer_model() {
+    let report = Report::new(&two_models(100), &settings(0.05));
+    let [cascade] = &report.cascades[..] else { panic!("{} groups", report.groups.len()) };
+    assert_eq!((cascade.first.model.as_str(), cascade.last.model.as_str()), ("small", "large"));
+    assert_eq!((cascade.last_alone.count(), cascade.last_alone.total()), (0, 1000));
+    // Each request has one question of five for the last model: 0.1 + (400 + 100) / 900.
+    let (threshold, paying) = cascade.cheapest().unwrap();
+    assert_eq!((threshold.get(), paying.accepted.count(), paying.escalated.count()), (0.65, 800, 200));
+    assert!((paying.relative_cost.unwrap() - (0.1 + 500.0 / 900.0)).abs() < 1e-12);
+    // At the lowest threshold the cascade is cheapest, and makes the errors of the first model.
+    assert_eq!(cascade.predictions[0].1.risk.count(), 200);
+    let dear = Report::new(&two_models(460), &settings(0.05));
+    assert_eq!(dear.cascades[0].cheapest(), None);
+    let reversed = Report::new(&two_models(2000), &settings(0.05));
+    assert_eq!(reversed.cascades[0].first.model, "large");
+    let mut free = two_models(0);
+    for answer in &mut free {
+        answer.cost = Usd::ZERO;
+    }
+    let free = Report::new(&free, &settings(0.05));
+    assert!(free.cascades[0].predictions.is_empty() && free.cascades[0].cheapest().is_none());
+}
+
+#[test]
+fn cascade_leaves_out_requests_with_a_missing_label_or_size() {
+    let mut answers = two_models(100);
+    answers[0].label = None;
+    answers[10].size = None;
+    answers.remove(21);
+    let report = Report::new(&answers, &settings(0.05));
+    assert_eq!(report.cascades[0].last_alone.total(), 197 * 5);
+}
+
+#[test]
+fn requirement_compares_the_lower_limit() {
+    let answers: Vec<EvaluatedAnswer> = (100..200).map(|item| answer("m", "a.b", item, 0.9, item < 105)).collect();
+    let report = Report::new(&answers, &settings(0.05));
+    let failures = |text: &str| text.parse::<Requirement>().unwrap().failures(&report);
+    // 95 of 100: 0.8872 to 0.9836.
+    assert_eq!(failures("a.b.accuracy>=0.88"), Vec::<String>::new());
+    assert_eq!(failures("a.b.accuracy >= 0.89"), ["a.b.accuracy>=0.89: the lower limit of m is 0.887"]);
+    assert_eq!(failures("c.accuracy>=0"), ["c.accuracy>=0: the question has no answers"]);
+    for text in ["", "a.accuracy", "a.accuracy>=", "a.accuracy>=1.1", "a.accuracy>=NaN", ".accuracy>=0", "a.risk>=0"] {
+        assert_eq!(text.parse::<Requirement>(), Err(InvalidRequirement), "{text}");
+    }
+}
+
+#[test]
+fn cost_is_rounded_up_and_stays_in_range() {
+    let of_costs = |costs: &[i64]| {
+        let of_cost = |(item, cost): (usize, &i64)| EvaluatedAnswer {
+            cost: Usd::from_pico(*cost),
+            ..answer("m", "q", item, 0.9, false)
+        };
+        let answers: Vec<EvaluatedAnswer> = costs.iter().enumerate().map(of_cost).collect();
+        Report::new(&answers, &settings(0.05)).groups[0].cost_per_1000
+    };
+    assert_eq!(of_costs(&[1, 1, 0]), Some(Usd::from_pico(667)));
+    assert_eq!(of_costs(&[i64::MAX]), None);
+}
+
+#[test]
+fn label_is_read_by_the_kind_of_its_question() {
+    let read = |kind: &QuestionKind, label: &str| Decision::from_label(kind, &Json::parse(label).unwrap());
+    let noul = QuestionKind::Noul { when_true: None, when_false: None };
+    assert_eq!((read(&noul, "true"), read(&noul, "false")), (Ok(Decision::Noul(true)), Ok(Decision::Noul(false))));
+    let boolean = ChoiceOption { boolean: Some(true), ..ChoiceOption::new("true", None) };
+    let choice = QuestionKind::Choice { options: vec![boolean, ChoiceOption::new("tr\u{fc}e", None)] };
+    assert_eq!(read(&choice, r#""tr\u00fce""#), Ok(Decision::Choice(1)));
+    assert_eq!(read(&choice, "true"), Ok(Decision::Choice(0)));
+    let error = read(&choice, "\"true\"").unwrap_err().to_string();
+    assert_eq!(error, "\"true\" is not a label of this question; valid: true, \"tr\u{fc}e\"");
+    let score = QuestionKind::Score { levels: vec![Json::string("calm"), Json::string("furious")] };
+    assert_eq!(read(&score, "1"), Ok(Decision::Score(1)));
+    for label in ["2", "-1", "1.0", "null", "\"1\"", "[]"] {
+        assert!(read(&score, label).is_err(), "{label}");
+        assert!(read(&noul, label).is_err(), "{label}");
+        assert!(read(&QuestionKind::Box, label).is_err(), "{label}");
+    }
+    let many = QuestionKind::Choice { options: (0..25).map(|n| ChoiceOption::new(n.to_string(), None)).collect() };
+    let error = read(&many, &format!("\"{}\"", "x".repeat(100))).unwrap_err().to_string();
+    assert!(error.ends_with("\"19\" and 5 more") && error.chars().filter(|c| *c == 'x').count() == 63, "{error}");
+    assert_eq!(LabelledAnswers::new(LabelSelection::Random, []).count(), 0);
+}

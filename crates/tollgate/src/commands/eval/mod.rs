@@ -1,0 +1,15 @@
+//! `tollgate eval …`: asks models about labelled items, and reports how far their answers can be relied on.
+
+mod charts;
+mod dataset;
+mod html;
+mod report;
+mod results;
+mod run;
+mod sentences;
+mod tables;
+
+pub use run::run;
+
+#[cfg(test)]
+mod tests;

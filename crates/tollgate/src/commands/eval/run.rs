@@ -1,0 +1,294 @@
+//! `tollgate eval run`: asks every model about every item that has no answer in the result file.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use adapters_system::SystemClock;
+use anyhow::{Context as _, anyhow, ensure};
+use domain::decision::TokenFactor;
+use domain::json::Json;
+use domain::money::{Charge, Price, Usd};
+use domain::question::Questions;
+use domain::system::Clock as _;
+use futures_util::stream::{self, StreamExt as _};
+use http::Method;
+use http_client::HttpClientSettings;
+use serde_json::value::RawValue;
+
+use super::dataset::{self, Item};
+use super::report;
+use super::results::{Header, ResultRow, Results};
+use crate::cli::{EvalCommand, EvalRunArgs};
+use crate::commands::Context;
+use crate::commands::api::{segment, text_at};
+use crate::commands::ask::{self, GRACE, api_key, error_message};
+use crate::commands::context::confirm;
+use crate::commands::door::split_url;
+use crate::commands::server_client::{ServerClient, ServerResponse};
+use crate::output::{Progress, note, pointer};
+
+/// The longest wait before a request is repeated.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+/// The most repetitions of a request.
+const MAX_REPETITIONS: u32 = 20;
+/// The most different errors that are shown.
+const MAX_SHOWN: usize = 10;
+/// The errors after which a command without any answer stops.
+const MAX_FAILURES: usize = 20;
+/// The additional tokens that a provider may count for a request, unless the configuration has more for the model.
+const OVERHEAD_TOKENS: u64 = 128;
+/// The wire that asks each question with the whole state.
+const CHAT: &str = "chat-completions";
+
+/// Runs a command on evaluations.
+pub async fn run(context: &Context, command: EvalCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        EvalCommand::Run(args) => evaluate(context, args).await,
+        EvalCommand::Report(args) => report::show(context, &Results::read(&args.results)?, &args.report),
+    }
+}
+
+async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCode> {
+    let server = Server::open(context, &args).await?;
+    let preset = server.get(&format!("/presets/{}", segment(&args.preset))).await;
+    let header = Header::of_preset(&args.preset, &preset.context("the preset cannot be read")?)?;
+    let questions = header.questions()?;
+    let items = dataset::read(&args.dataset, questions.typed.as_deref().unwrap_or_default())?;
+    let mut models = Vec::new();
+    for name in &args.model {
+        ensure!(models.iter().all(|model: &Model| model.name != *name), "two options name the model {name:?}");
+        models.push(Model::read(context, &server, name).await?);
+    }
+    let mut results = Results::open(&args.results, &header)?;
+    let answered = results.answered(items.iter().map(|item| item.id.as_str()))?;
+    let pairs = items.iter().flat_map(|item| models.iter().map(move |model| (item, model)));
+    let pending: Vec<(&Item, &Model)> =
+        pairs.filter(|(item, model)| !answered.contains(&(item.id.clone(), model.name.clone()))).collect();
+    if !pending.is_empty() {
+        let cost = highest_cost(&pending, &questions, context.config.money.max_tokens_per_byte);
+        let cost = cost.map_or_else(|| "an unknown amount".to_owned(), |cost| format!("{cost} USD"));
+        let facts = format!("{} requests cost {cost} at most, without repeated attempts", pending.len());
+        if args.yes {
+            note(&facts);
+        } else {
+            let is_confirmed = confirm(&context.output, &facts, "Send them?", "--yes confirms")?;
+            ensure!(is_confirmed, "nothing was asked");
+        }
+        ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await?;
+    }
+    report::show(context, &results, &args.report)
+}
+
+/// The server that is asked.
+struct Server {
+    client: ServerClient,
+    base_path: String,
+    key: String,
+    clock: SystemClock,
+}
+
+impl Server {
+    async fn open(context: &Context, args: &EvalRunArgs) -> anyhow::Result<Self> {
+        let key = api_key(context, args.key_file.as_deref())?;
+        let timeout = context.config.limits.request_timeout + GRACE;
+        let (client, base_path) = if let Some(url) = &args.url {
+            let (origin, base_path) = split_url(url)?;
+            let settings = HttpClientSettings { proxy: context.config.proxy.clone(), ..HttpClientSettings::default() };
+            let base_path = base_path.unwrap_or_else(|| context.config.server.base_path.clone());
+            (ServerClient::of_origin(origin, &settings, timeout)?, base_path)
+        } else {
+            let (address, base_path) = ask::server(context).await?;
+            (ServerClient::new(address, timeout)?, base_path)
+        };
+        Ok(Self { client, base_path, key, clock: SystemClock::new() })
+    }
+
+    async fn send(&self, method: &Method, path: &str, json: Option<String>) -> anyhow::Result<ServerResponse> {
+        self.client.send(method, &format!("{}{path}", self.base_path), Some(&self.key), json).await
+    }
+
+    /// Reads a resource.
+    async fn get(&self, path: &str) -> anyhow::Result<Json> {
+        let response = self.send(&Method::GET, path, None).await?;
+        ensure!(response.status == 200, "{}", sentence(&response));
+        Ok(Json::parse(&response.body)?)
+    }
+}
+
+/// A model that is asked.
+struct Model {
+    name: String,
+    /// Provider, wire and price of a token of each endpoint; without a price for a variable one.
+    endpoints: Vec<(String, String, Option<Price>)>,
+    overhead: u64,
+}
+
+impl Model {
+    async fn read(context: &Context, server: &Server, name: &str) -> anyhow::Result<Self> {
+        let (author, slug) = name.split_once('/').with_context(|| format!("--model {name:?} is not AUTHOR/SLUG"))?;
+        let found = server.get(&format!("/models/{}/{}/endpoints", segment(author), segment(slug))).await;
+        let found = found.with_context(|| format!("the model {name:?} cannot be read"))?;
+        let endpoints = pointer(&found, "/data/endpoints").and_then(|list| list.elements()).unwrap_or_default();
+        ensure!(!endpoints.is_empty(), "the model {name:?} has no endpoint");
+        let read = |endpoint: &Json| {
+            let text = |at: &str| text_at(endpoint, at).unwrap_or_default();
+            let price = |at: &str| text(at).parse::<Price>().ok().filter(|price| !price.is_variable());
+            let dearest = price("/pricing/prompt").zip(price("/pricing/completion")).map(|(one, other)| one.max(other));
+            (text("/provider_name"), text("/wire"), dearest)
+        };
+        let configured = context.config.endpoints.iter().filter(|endpoint| endpoint.model.as_str() == name);
+        let overhead = configured.map(|endpoint| endpoint.prompt_overhead_tokens).fold(OVERHEAD_TOKENS, u64::max);
+        Ok(Self { name: name.to_owned(), endpoints: endpoints.iter().map(read).collect(), overhead })
+    }
+
+    /// Returns the wire of a provider, or an empty string.
+    fn wire(&self, provider: &str) -> String {
+        let found = self.endpoints.iter().find(|(name, ..)| name == provider);
+        found.map(|(_, wire, _)| wire.clone()).unwrap_or_default()
+    }
+
+    /// Returns the most that a request costs; `None` for a variable price.
+    fn highest_cost(&self, bytes: u64, questions: u64, factor: TokenFactor) -> Option<Charge> {
+        let tokens = factor.times(bytes.saturating_add(self.overhead));
+        let of_endpoint = |(_, wire, price): &(String, String, Option<Price>)| {
+            (*price)?.times(tokens.saturating_mul(if wire == CHAT { questions } else { 1 }))
+        };
+        let costs: Option<Vec<Charge>> = self.endpoints.iter().map(of_endpoint).collect();
+        costs?.into_iter().max()
+    }
+}
+
+fn highest_cost(pending: &[(&Item, &Model)], questions: &Questions, factor: TokenFactor) -> Option<Usd> {
+    let mut costs = pending.iter().map(|(item, model)| {
+        let bytes = body(item, model, questions).len() as u64;
+        model.highest_cost(bytes, questions.count() as u64, factor)
+    });
+    let first = costs.next()??;
+    costs.try_fold(first, |sum, cost| sum.checked_add(cost?))?.round_up()
+}
+
+fn body(item: &Item, model: &Model, questions: &Questions) -> String {
+    let name = Json::string(&model.name);
+    let members = [("model", name.text()), ("questions", questions.json.text()), ("state", item.state.text())];
+    Json::object(members).text().to_owned()
+}
+
+/// Sends the requests and adds their answers to the result file.
+///
+/// # Errors
+/// The requests cannot go on. The answers so far are in the file.
+async fn ask_all(
+    server: &Server,
+    questions: &Questions,
+    pending: &[(&Item, &Model)],
+    concurrency: usize,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let progress = Progress::requests("Asking", pending.len() as u64);
+    // Requests under way are awaited after a stop: they are charged.
+    let is_stopped = Cell::new(false);
+    let asked = pending.iter().map(|(item, model)| ask(server, questions, item, model, &is_stopped));
+    let mut asked = stream::iter(asked).buffer_unordered(concurrency);
+    let (mut answered, mut failures) = (0_usize, BTreeMap::<String, usize>::new());
+    let mut ended = Ok(());
+    while let Some(outcome) = asked.next().await {
+        match outcome {
+            Outcome::Answer(row) => {
+                results.add(*row)?;
+                answered += 1;
+            }
+            Outcome::Failure(sentence) => *failures.entry(sentence).or_default() += 1,
+            Outcome::Stop(sentence) => ended = Err(sentence),
+            Outcome::NotSent => {}
+        }
+        progress.add(1);
+        if answered == 0 && failures.values().sum::<usize>() >= MAX_FAILURES {
+            ended = Err("all requests fail".to_owned());
+        }
+        is_stopped.set(ended.is_err());
+    }
+    progress.end();
+    let failed: usize = failures.values().sum();
+    if failed > 0 {
+        note(&format!("{failed} of {} requests failed; the same command repeats them:", pending.len()));
+    }
+    for (sentence, count) in failures.iter().take(MAX_SHOWN) {
+        note(&format!("  {count} times {sentence}"));
+    }
+    ended.map_err(|sentence| {
+        anyhow!("{sentence}: stopped after {answered} of {} requests; the same command continues", pending.len())
+    })
+}
+
+/// The outcome of a request.
+enum Outcome {
+    /// It has an answer.
+    Answer(Box<ResultRow>),
+    /// It failed, and others may not.
+    Failure(String),
+    /// Others would fail, too.
+    Stop(String),
+    /// It was not sent after a stop.
+    NotSent,
+}
+
+/// Sends a request, again while a limit asks to wait.
+async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model, is_stopped: &Cell<bool>) -> Outcome {
+    let body = body(item, model, questions);
+    let mut repetitions = 0;
+    while !is_stopped.get() {
+        let sent = server.clock.monotonic();
+        let response = server.send(&Method::POST, "/systemone", Some(body.clone())).await;
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => return Outcome::Stop(format!("{error:#}")),
+        };
+        let latency = server.clock.monotonic().saturating_sub(sent);
+        if response.status == 200 {
+            let row = result_row(item, model, &response.body, latency);
+            return row.map_or_else(|error| Outcome::Failure(format!("{error:#}")), |row| Outcome::Answer(row.into()));
+        }
+        // Other requests hold the money until they end; a limit that is exhausted has no such header.
+        let wait = match response.status {
+            402 | 503 => response.retry_after,
+            429 => Some(response.retry_after.unwrap_or(Duration::from_secs(1))),
+            _ => None,
+        };
+        match wait {
+            Some(wait) if wait <= MAX_WAIT && repetitions < MAX_REPETITIONS => tokio::time::sleep(wait).await,
+            _ if matches!(response.status, 401 | 402 | 404 | 429) => return Outcome::Stop(sentence(&response)),
+            _ => return Outcome::Failure(sentence(&response)),
+        }
+        repetitions += 1;
+    }
+    Outcome::NotSent
+}
+
+/// Returns status and message of an error response.
+fn sentence(response: &ServerResponse) -> String {
+    let message = error_message(&response.body).unwrap_or_else(|| "no message".to_owned());
+    format!("{}: {message}", response.status)
+}
+
+fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyhow::Result<ResultRow> {
+    let body = Json::parse(body).context("the server answered without JSON")?;
+    let member = |at: &str| pointer(&body, at).with_context(|| format!("the answer has no member {}", &at[1..]));
+    let text = |at: &str| member(at)?.as_string().with_context(|| format!("the member {} is no text", &at[1..]));
+    let raw = |json: &Json| RawValue::from_string(json.text().to_owned());
+    let provider = text("/provider")?;
+    Ok(ResultRow {
+        item: item.id.clone(),
+        labels: raw(&item.labels)?,
+        state_bytes: item.state.text().len() as u64,
+        asked: model.name.clone(),
+        id: text("/id")?,
+        model: text("/model")?,
+        wire: model.wire(&provider),
+        provider,
+        answers: raw(&member("/answers")?)?,
+        cost: raw(&member("/usage/cost")?)?,
+        latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
+    })
+}

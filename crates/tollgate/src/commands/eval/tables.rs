@@ -1,0 +1,81 @@
+//! The rows of a report's tables, and the points of its curves.
+
+use domain::evaluation::{Cascade, Comparison, GroupReport, Report};
+use domain::statistics::{CascadePrediction, Probability, Proportion, RiskCoverage};
+
+use super::sentences;
+
+/// The most points of a curve.
+const MAX_POINTS: usize = 200;
+
+/// The heads of the table of groups.
+pub const HEADS: [&str; 9] =
+    ["QUESTION", "MODEL", "LABELS", "ACCURACY", "BRIER", "LOG LOSS", "USD/1,000", "MEDIAN MS", "P95 MS"];
+
+/// Returns the row of a group.
+pub fn row(group: &GroupReport) -> [String; 9] {
+    let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.3}"));
+    [
+        group.group.question.clone(),
+        sentences::origin(&group.group.origin),
+        sentences::sources(group),
+        sentences::with_interval(group.labelled.accuracy()),
+        number(group.labelled.brier_score()),
+        number(group.labelled.log_loss()),
+        group.cost_per_1000.map_or_else(|| "-".to_owned(), |cost| cost.to_string()),
+        group.latency.median_ms.to_string(),
+        group.latency.p95_ms.to_string(),
+    ]
+}
+
+/// Returns the findings for a group.
+pub fn findings(group: &GroupReport, report: &Report) -> Vec<String> {
+    let calibration = group.calibration.as_ref().map(sentences::calibration);
+    calibration.into_iter().chain([sentences::threshold(group, report.promise.as_ref())]).collect()
+}
+
+/// The heads of the table of comparisons.
+pub const COMPARISON_HEADS: [&str; 6] = ["QUESTION", "FIRST", "SECOND", "ITEMS", "DIFFERENCE", "MCNEMAR P"];
+
+/// Returns the row of a comparison.
+pub fn comparison_row(compared: &Comparison) -> [String; 6] {
+    let difference = compared.errors.accuracy_difference().unwrap_or_default();
+    [
+        compared.question.clone(),
+        sentences::origin(&compared.first),
+        sentences::origin(&compared.second),
+        compared.errors.items().to_string(),
+        format!("{:+.1} %", difference * 100.0),
+        format!("{:.4}", compared.errors.mcnemar_p_value()),
+    ]
+}
+
+/// The heads of the table of a cascade.
+pub const CASCADE_HEADS: [&str; 6] = ["THRESHOLD", "ACCEPTED", "ESCALATED REQUESTS", "RELATIVE COST", "ERRORS", ""];
+
+/// Returns the row of a threshold of a cascade.
+pub fn cascade_row((threshold, predicted): &(Probability, CascadePrediction)) -> [String; 6] {
+    let share = |part: Proportion| part.share().map_or_else(|| "-".to_owned(), sentences::per_cent);
+    [
+        format!("{:.2}", threshold.get()),
+        share(predicted.accepted),
+        share(predicted.escalated),
+        predicted.relative_cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.2}")),
+        sentences::with_interval(predicted.risk),
+        if predicted.pays() { "" } else { "does not pay" }.to_owned(),
+    ]
+}
+
+/// Returns the title of a cascade.
+pub fn cascade_title(cascade: &Cascade) -> String {
+    format!("{}, then {}", sentences::origin(&cascade.first), sentences::origin(&cascade.last))
+}
+
+/// Returns the risk-coverage curve with at most 200 points, the last one included.
+pub fn curve(group: &GroupReport) -> Vec<RiskCoverage> {
+    let points = group.labelled.risk_coverage_curve();
+    let step = points.len().div_ceil(MAX_POINTS).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate().filter(|(number, _)| number % step == 0 || *number == last);
+    kept.map(|(_, point)| point).collect()
+}

@@ -1,0 +1,232 @@
+//! `tollgate eval`: a provider with planted answers, and a command that is killed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Recorded, Upstream};
+
+use crate::gateway::{TestGateway, outdated_for, providers_toml_of_cases};
+
+/// A question with a name that would be a script in a page.
+const HOSTILE: &str = "<script>alert('a')</script>";
+
+/// Returns the number of the item in a request: its state is `item N.`.
+fn number(request: &Recorded) -> usize {
+    let text = request.text();
+    let rest = text.split_once("item ").map_or("", |(_, rest)| rest);
+    rest.split_once('.').and_then(|(number, _)| number.parse().ok()).unwrap_or(usize::MAX)
+}
+
+/// Answers yes to even items. Each tenth item is answered the wrong way, with less confidence.
+fn planted(request: &Recorded) -> (u16, String) {
+    let number = number(request);
+    let (is_even, is_wrong) = (number.is_multiple_of(2), number.is_multiple_of(10));
+    let share = if is_wrong { 0.6 } else { 0.97 };
+    let noul = if is_even == is_wrong { 1.0 - share } else { share };
+    let names = if request.text().contains("alert") { vec!["refund", HOSTILE] } else { vec!["refund"] };
+    let answers: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({"type": "noul", "noul": noul}))).collect();
+    let answer = json!({"model": "judge-1.0", "answers": answers, "usage": {"input_tokens": 100, "output_tokens": 1}});
+    (200, answer.to_string())
+}
+
+fn planted_or_overloaded(request: &Recorded) -> (u16, String) {
+    if number(request) == 7 { (400, r#"{"error":{"message":"no"}}"#.to_owned()) } else { planted(request) }
+}
+
+fn dataset(items: usize) -> String {
+    let line = |number: usize| {
+        let is_even = number.is_multiple_of(2);
+        json!({"state": format!("item {number}."), "labels": {"refund": is_even, HOSTILE: is_even}}).to_string() + "\n"
+    };
+    (0..items).map(line).collect()
+}
+
+/// Starts a gateway with a preset and a dataset.
+async fn start(alpha: &Upstream, items: usize) -> Result<TestGateway> {
+    // Two models of one provider: `acme/alone` and `acme/alone-0`.
+    let url = alpha.base_url();
+    let mut gateway = TestGateway::start(&providers_toml_of_cases(&url, &url, 5_000, 1)).await?;
+    let noul = json!({"type": "noul", "instructions": "Is it?"});
+    let preset = json!({"models": ["acme/alone"], "questions": {"refund": noul, HOSTILE: noul}});
+    std::fs::write(gateway.instance.path().join("preset.json"), preset.to_string())?;
+    std::fs::write(gateway.instance.path().join("items.jsonl"), dataset(items))?;
+    gateway.instance.json(&["preset", "create", "triage", "--from", "preset.json"]).await?;
+    gateway.instance.set_env("TOLLGATE_KEY", gateway.inference.secret.clone());
+    // The preset is in force within a second.
+    let path = "/api/v1/presets/triage";
+    let call = Call::get(path).key(&gateway.inference.secret);
+    outdated_for(&gateway.server, &call, 200, Instant::now()).await?;
+    Ok(gateway)
+}
+
+const RUN: [&str; 10] = [
+    "eval",
+    "run",
+    "--preset",
+    "triage",
+    "--dataset",
+    "items.jsonl",
+    "--model",
+    "acme/alone",
+    "--results",
+    "results.jsonl",
+];
+
+/// Returns the items of whole lines of the result file.
+fn recorded(gateway: &TestGateway) -> Result<Vec<String>> {
+    let file = gateway.instance.path().join("results.jsonl");
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let item = |line: &str| {
+        let row: Value = serde_json::from_str(line)?;
+        Ok(row["item"].as_str().context("a line without an item")?.to_owned())
+    };
+    whole.lines().skip(1).map(item).collect()
+}
+
+#[tokio::test]
+async fn killed_evaluation_continues_without_asking_again() -> Result<()> {
+    let slow = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.9}},"usage":{"input_tokens":9,"output_tokens":1}}"#;
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(10), slow.to_owned())).await?;
+    let gateway = start(&alpha, 300).await?;
+    let preset = json!({"models": ["acme/alone"], "questions": {"refund": {"type": "noul", "instructions": "Is it?"}}});
+    std::fs::write(gateway.instance.path().join("preset.json"), preset.to_string())?;
+    gateway.instance.json(&["preset", "create", "triage", "--from", "preset.json"]).await?;
+    let labelled = (0..300).map(|number| format!("{{\"state\":\"item {number}.\",\"labels\":{{\"refund\":true}}}}\n"));
+    std::fs::write(gateway.instance.path().join("items.jsonl"), labelled.collect::<String>())?;
+    sleep(Duration::from_secs(1)).await;
+    let arguments = [&RUN[..], &["--yes", "--concurrency", "4"]].concat();
+    for before in [40, 90] {
+        let mut child = gateway.instance.spawn(&arguments)?;
+        while recorded(&gateway)?.len() < before {
+            sleep(Duration::from_millis(5)).await;
+            ensure!(child.try_wait()?.is_none(), "it ended with {} answers", recorded(&gateway)?.len());
+        }
+        child.kill().await?;
+    }
+    let before = recorded(&gateway)?;
+    ensure!((90..300).contains(&before.len()), "{} answers before the kill", before.len());
+    // A request on its way to the provider may still arrive.
+    sleep(Duration::from_millis(200)).await;
+    alpha.take_requests();
+    let file = gateway.instance.path().join("results.jsonl");
+    let whole = std::fs::read_to_string(&file)?;
+    std::fs::write(&file, format!("{whole}{{\"item\":\"12-"))?;
+
+    let output = gateway.instance.run(&[&arguments[..], &["--json"]].concat()).await?;
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(report["data"]["groups"][0]["answers"] == 300, "{report}");
+    let after = recorded(&gateway)?;
+    ensure!(after.len() == 300 && after.iter().collect::<BTreeSet<_>>().len() == 300, "{} answers", after.len());
+    let asked: BTreeSet<usize> = alpha.take_requests().iter().map(number).collect();
+    let line = |item: &String| item.split_once('-').and_then(|(line, _)| line.parse::<usize>().ok());
+    let known: BTreeSet<usize> = before.iter().filter_map(line).map(|line| line - 1).collect();
+    ensure!(asked.len() == 300 - known.len() && asked.is_disjoint(&known), "{asked:?}");
+
+    let again = gateway.instance.run(&[&arguments[..], &["--json"]].concat()).await?;
+    ensure!(again.stdout == output.stdout && alpha.take_requests().is_empty(), "the repetition asked again");
+    let shown = gateway.instance.run(&["eval", "report", "--results", "results.jsonl", "--json"]).await?;
+    ensure!(shown.stdout == output.stdout && shown.status.code() == output.status.code(), "another report");
+    // Another version of the preset is another evaluation.
+    gateway.instance.json(&["preset", "create", "triage", "--from", "preset.json"]).await?;
+    sleep(Duration::from_secs(1)).await;
+    let said = gateway.instance.refused(&arguments).await?;
+    ensure!(said.contains("version 2") && said.contains("version 3"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn evaluation_reports_planted_answers() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(planted)).await?;
+    let gateway = start(&alpha, 1_000).await?;
+    let instance = &gateway.instance;
+    let said = instance.refused(&RUN).await?;
+    ensure!(said.contains("1000 requests cost 0.0") && said.contains("--yes"), "{said}");
+    ensure!(alpha.take_requests().is_empty(), "it asked without a confirmation");
+    let two =
+        [&RUN[..], &["--model", "acme/alone-0", "--yes", "--html", "report.html", "--concurrency", "32"]].concat();
+    let output = instance.run(&[&two[..], &["--json"]].concat()).await?;
+    ensure!(output.status.code() == Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let groups = report["data"]["groups"].as_array().context("no groups")?;
+    ensure!(groups.len() == 4, "{} groups", groups.len());
+    for group in groups {
+        ensure!(group["answers"] == 1_000 && group["labels"]["reference"] == 900, "{group}");
+        let share = group["accuracy"]["share"].as_f64().unwrap_or_default();
+        ensure!((0.85..0.95).contains(&share), "{group}");
+        // The wrong answers are those with the lower score.
+        ensure!(group["threshold"]["threshold"] == 0.97 && group["threshold"]["risk"]["count"] == 0, "{group}");
+        ensure!(group["origin"]["wire"] == "system-one" && group["origin"]["method"] == "native", "{group}");
+        // 100 tokens at 0.042 USD a million.
+        ensure!(group["usd_per_1000"] == json!(0.0042), "{group}");
+    }
+    ensure!(report["data"]["comparisons"].as_array().is_some_and(|compared| compared.len() == 2), "{report}");
+    ensure!(report["data"]["comparisons"][0]["mcnemar_p_value"] == 1.0, "{report}");
+    // Both models cost the same.
+    let finding = report["data"]["cascades"][0]["finding"].as_str().unwrap_or_default();
+    ensure!(finding.starts_with("does not pay"), "{report}");
+    let page = std::fs::read_to_string(instance.path().join("report.html"))?;
+    ensure!(page.contains("<svg") && page.contains("&lt;script&gt;alert(&#39;a&#39;)&lt;/script&gt;"), "{page}");
+    ensure!(!page.contains("<script") && page.contains("tested threshold 0.97"), "{page}");
+    let shown = instance.run(&["eval", "report", "--results", "results.jsonl"]).await?;
+    let shown = String::from_utf8(shown.stdout)?;
+    ensure!(shown.contains("tested threshold 0.97") && shown.contains("ECE 0."), "{shown}");
+    ensure!(shown.contains("random sample of the traffic") && shown.contains("does not pay"), "{shown}");
+
+    for (options, code) in [
+        (&["--require", "refund.accuracy>=0.8"][..], 0),
+        (&["--require", "refund.accuracy>=0.95"], 1),
+        (&["--require", "urgent.accuracy>=0"], 1),
+        (&["--alpha", "0.001"], 3),
+        (&["--alpha", "0.001", "--require", "refund.accuracy>=0.95"], 1),
+        (&["--alpha", "0"], 2),
+        (&["--require", "refund"], 2),
+    ] {
+        let arguments = [&["eval", "report", "--results", "results.jsonl"], options].concat();
+        let output = instance.run(&arguments).await?;
+        ensure!(output.status.code() == Some(code), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(planted_or_overloaded)).await?;
+    let mut gateway = start(&alpha, 60).await?;
+    let file = gateway.instance.path().join("items.jsonl");
+    let lines = dataset(60);
+    std::fs::write(
+        &file,
+        format!("{lines}{{\"state\":\"x\",\"labels\":{{\"refund\":\"yes\"}}}}\n{{\"state\":\"x\"}}\n"),
+    )?;
+    let said = gateway.instance.refused(&RUN).await?;
+    ensure!(said.contains("line 61") && said.contains("\"yes\" is not a label of this question"), "{said}");
+    ensure!(said.contains("line 62") && said.contains("2 lines of items.jsonl are invalid"), "{said}");
+    std::fs::write(&file, &lines)?;
+    ensure!(alpha.take_requests().is_empty(), "it asked in spite of invalid labels");
+
+    // 100 tokens cost 0.0000042 USD; a hold is higher.
+    let poor = gateway.instance.key(&["--name", "poor", "--limit-usd", "0.0001"]).await?;
+    gateway.instance.set_env("TOLLGATE_KEY", poor.secret);
+    let arguments = [&RUN[..], &["--yes", "--concurrency", "2"]].concat();
+    let said = gateway.instance.refused(&arguments).await?;
+    ensure!(said.contains("402: ") && said.contains("the same command continues"), "{said}");
+    let kept = recorded(&gateway)?.len();
+    ensure!((1..59).contains(&kept), "{kept} answers");
+    gateway.instance.set_env("TOLLGATE_KEY", gateway.inference.secret.clone());
+    alpha.take_requests();
+    let output = gateway.instance.run(&arguments).await?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 59, "{said}");
+    ensure!(said.contains(&format!("1 of {} requests failed", 60 - kept)), "{said}");
+    ensure!(alpha.take_requests().len() == 60 - kept, "an answered request was repeated");
+
+    gateway.instance.set_env("TOLLGATE_KEY", "sk-tg-v1-unknown");
+    let said = gateway.instance.refused(&arguments).await?;
+    ensure!(said.contains("401: ") && !said.contains("sk-tg"), "{said}");
+    Ok(())
+}
