@@ -138,6 +138,35 @@ CREATE TABLE "documents" (
   CHECK ("state" = 'pending' OR ("state" = 'ready' AND "sha256" IS NOT NULL AND "media_type" IS NOT NULL)) );
 CREATE INDEX "documents_state" ON "documents" ("state", "created_at");
 CREATE INDEX "documents_workspace_id" ON "documents" ("workspace_id", "state", "id");
+CREATE TABLE "evidence" (
+  "record_id" blob NOT NULL,
+  "position" integer NOT NULL,
+  "workspace_id" blob NOT NULL,
+  "preset_id" blob NOT NULL,
+  "preset_version" integer NOT NULL,
+  "question" text NOT NULL,
+  "model" text NOT NULL,
+  "provider" text NOT NULL,
+  "wire" text NOT NULL,
+  "method" text NOT NULL,
+  "decision" text NOT NULL,
+  "score" text,
+  "probabilities" text,
+  "created_at" integer NOT NULL,
+  "label_version" integer,
+  PRIMARY KEY ("record_id", "position") );
+CREATE INDEX "evidence_created_at" ON "evidence" ("created_at");
+CREATE INDEX "evidence_labelled" ON "evidence" ("preset_id", "created_at") WHERE "label_version" IS NOT NULL;
+CREATE INDEX "evidence_preset_id" ON "evidence" ("preset_id", "created_at");
+CREATE TABLE "evidence_labels" (
+  "record_id" blob NOT NULL,
+  "position" integer NOT NULL,
+  "version" integer NOT NULL,
+  "value" text NOT NULL,
+  "source" text NOT NULL,
+  "created_by" text NOT NULL,
+  "created_at" integer NOT NULL,
+  PRIMARY KEY ("record_id", "position", "version") );
 CREATE TABLE "guardrail_versions" (
   "guardrail_id" text NOT NULL,
   "version" integer NOT NULL,

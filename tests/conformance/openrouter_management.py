@@ -161,7 +161,7 @@ def documents():
 
 @tollgate.check
 def presets():
-    """presets: list to the end, get, versions; a decision of an application that knows the slug only"""
+    """presets: list to the end, get, versions; a decision of an application that knows the slug only; feedback on it"""
     question = {"type": "noul", "instructions": "Does the writer want money back?"}
     config = json.dumps({"model": "sandbox/decider", "questions": {"refund": question}}).encode()
     # The package cannot add versions.
@@ -180,6 +180,13 @@ def presets():
         decided = asking.system_one.create(model="@preset/package-triage", state="Money back!", questions={})
         holds("refund" in decided.model_dump_json(), "the question of the preset is not answered")
         equal(asking.generations.get_generation(id=decided.id).data.preset_id, read.id, "the preset of the record")
+        for either in (own, asking):
+            feedback = either.generations.submit_feedback(
+                generation_id=decided.id, category="incorrect_response", comment="wrong"
+            )
+            equal(feedback.data.success, True, "the feedback")
+        with raises(errors.NotFoundResponseError, 404):
+            asking.generations.submit_feedback(generation_id="gen-dec-none", category="other")
         with raises(errors.NotFoundResponseError, 404):
             own.presets.get(slug="package-nothing")
 

@@ -26,7 +26,7 @@ use crate::statements::{chunks, column};
 
 pub use months::{ChangedMonths, UsageMonths};
 pub use rejections::SeaOrmRejectionStore;
-pub(crate) use row::{COST_COLUMNS, RECORD_COLUMNS, StoredCosts, write_record};
+pub(crate) use row::{COST_COLUMNS, RECORD_COLUMNS, StoredCosts, storable, write_record};
 
 repository! {
     /// Reads usage records from the database; [`crate::SeaOrmBudgetStore`] writes them.

@@ -95,7 +95,7 @@ async fn measure(records: u64, keys: u64) {
     let apart = DAYS * 86_400_000 / records;
     let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
     while after < records {
-        let charge = |number| UsageCharge { record: typical(number, keys, apart), messages: Vec::new() };
+        let charge = |number| UsageCharge::new(typical(number, keys, apart));
         let entries = (after..after + BATCH).map(|number| FoldEntry { charge: charge(number), allowances: Vec::new() });
         let request = FoldRequest { process, after, up_to: after + BATCH, entries: entries.collect() };
         let began = Instant::now();

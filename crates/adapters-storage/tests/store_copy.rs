@@ -69,6 +69,8 @@ async fn fill(folder: &Folder, database: &Database) {
         "INSERT INTO provider_pauses VALUES ('p', 5)",
         "INSERT INTO presets VALUES ('p', 'w', 's', 'n', 'active', NULL, 1, 1, 'system', 5, 5)",
         "INSERT INTO preset_versions VALUES ('p', 1, '{}', 'system', 5)",
+        "INSERT INTO evidence VALUES (x'01', 0, x'02', x'03', 1, 'q', 'a/b', 'p', 'sandbox', 'native', 'true', '0.9', NULL, 5, 1)",
+        "INSERT INTO evidence_labels VALUES (x'01', 0, 1, 'true', 'human', 'key:k', 5)",
         "INSERT INTO destinations VALUES ('d', 'w', 'webhook', 'n', 'enc1:x', 1, 5, NULL)",
         "INSERT INTO outbox VALUES ('o', 'd', '{\"a\": 1}', 'waiting', 0, 5, NULL, 5)",
         "INSERT INTO idempotent_requests VALUES ('k', 'POST /keys', 'a', x'01', 201, '{}', '00', NULL, 1)",
@@ -89,7 +91,7 @@ async fn fold(database: &Database, records: impl Iterator<Item = domain::usage::
     let budget = adapters_storage::SeaOrmBudgetStore::new(database.clone());
     let process = new_process();
     budget.register(process).await.unwrap();
-    let charge = |record| UsageCharge { record, messages: Vec::new() };
+    let charge = |record| UsageCharge::new(record);
     let entries = records.map(|record| FoldEntry { charge: charge(record), allowances: Vec::new() }).collect();
     budget.fold(&FoldRequest { process, after: 0, up_to: 1, entries }).await.unwrap();
     budget.end(process, RemainingAllowances::Return).await.unwrap();

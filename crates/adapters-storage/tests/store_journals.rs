@@ -287,7 +287,7 @@ impl Store {
 }
 
 fn charge(number: u128, pico: i64) -> UsageCharge {
-    UsageCharge { record: usage_record(number, pico), messages: Vec::new() }
+    UsageCharge::new(usage_record(number, pico))
 }
 
 #[rstest]

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::endpoints::{
-    assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, files, get_generation,
-    get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints, list_models,
-    list_permitted_models, list_providers, list_zero_retention_endpoints, presets, promote_container_file,
+    assign_keys_to_guardrail, audit, container_files, count_models, destinations, docs, evidence, files,
+    get_generation, get_model, get_own_key, guardrails, health, import_catalogue, keys, list_model_endpoints,
+    list_models, list_permitted_models, list_providers, list_zero_retention_endpoints, presets, promote_container_file,
     retrieve_model, status, submit_decision, test_provider, usage, workspaces,
 };
 use crate::http::routes::Route;
@@ -34,6 +34,9 @@ pub(crate) const ROUTES: &[Route] = &[
     list_providers::UPDATE,
     test_provider::ROUTE,
     get_generation::ROUTE,
+    evidence::feedback::ROUTE,
+    evidence::list::ROUTE,
+    evidence::labels::ROUTE,
     usage::generations::ROUTE,
     usage::sums::ROUTE,
     usage::rejections::ROUTE,

@@ -35,4 +35,4 @@ pub use http::client::WireNames;
 pub use http::recorder::{AdmissionBound, Answer, NoRecorder, Recorder};
 pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
 pub use operator::{OperatorActor, OperatorSocket};
-pub use services::{LiveServices, RoutedServices, Services, WorkspaceServices};
+pub use services::{EvidenceServices, LiveServices, RoutedServices, Services, WorkspaceServices};

@@ -9,6 +9,7 @@ use domain::decision::{
     ExplainGuardrail, GetGeneration, ListGenerations, MeterTokens, ResolvePreset, SubmitDecision, SumUsage,
     TestProviders,
 };
+use domain::evidence::{LabelAnswers, ListEvidence, SubmitFeedback};
 use domain::file::{DeleteDocument, ManageContainerFiles, PromoteContainerFile, ReadDocuments};
 use domain::guardrail::{AssignKeysToGuardrail, ListPermittedModels, ManageGuardrails};
 use domain::model::{CountModels, FindCallableModel, GetModel, ImportCatalogue, ListModels};
@@ -67,6 +68,8 @@ pub struct Services {
     pub presets: ManagePresets,
     /// Replaces the presets of requests by their models and questions.
     pub resolve_preset: ResolvePreset,
+    /// The use cases of evidence.
+    pub evidence: EvidenceServices,
     /// The use cases of trace destinations.
     pub destinations: ManageDestinations,
     /// Makes dead letters of destinations due again.
@@ -99,6 +102,16 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     /// Parses large bodies off the event loop.
     pub workers: Arc<dyn Workers>,
+}
+
+/// The use cases of evidence.
+pub struct EvidenceServices {
+    /// Lists evidence.
+    pub list: Arc<ListEvidence>,
+    /// Labels answers.
+    pub labels: LabelAnswers,
+    /// Takes feedback.
+    pub feedback: SubmitFeedback,
 }
 
 /// The use cases of workspaces.

@@ -72,6 +72,7 @@ pub mod decision;
 pub mod edit;
 pub mod error;
 pub mod evaluation;
+pub mod evidence;
 pub mod file;
 pub mod guardrail;
 pub mod ids;

@@ -14,6 +14,7 @@ use futures_util::future::{Either, Fuse, FusedFuture, ready, select};
 use crate::audit::AuditLog;
 use crate::budget::{LedgerMaintenance, PruneReport};
 use crate::error::StoreError;
+use crate::evidence::EvidenceRepository;
 use crate::observability::Outbox;
 use crate::repetition::{IdempotentRequests, REPETITION_KEPT};
 use crate::system::TimeSource;
@@ -32,6 +33,8 @@ pub struct ApplyRetentionPorts {
     pub usage: Arc<dyn LedgerMaintenance>,
     /// Counts of rejected requests.
     pub rejections: Arc<dyn RejectionStore>,
+    /// Evidence with its labels.
+    pub evidence: Arc<dyn EvidenceRepository>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Dead letters.
@@ -87,6 +90,7 @@ impl ApplyRetention {
                 RetainedRows::UsageRecords => report.usage_records = pruned,
                 RetainedRows::UsageSums => report.usage_sums = pruned.removed,
                 RetainedRows::RejectionCounts => report.rejection_counts = pruned.removed,
+                RetainedRows::Evidence => report.evidence = pruned.removed,
                 RetainedRows::AuditEntries => report.audit_entries = pruned.removed,
                 RetainedRows::DeadLetters => report.dead_letters = pruned.removed,
                 RetainedRows::IdempotentRequests => report.idempotent_requests = pruned.removed,
@@ -136,6 +140,10 @@ impl ApplyRetention {
                 Some(before) => self.ports.rejections.prune(before, STEP_ROWS).await?,
                 None => 0,
             },
+            RetainedRows::Evidence => match self.cutoff(kept) {
+                Some(before) => self.ports.evidence.prune(before, STEP_ROWS).await?,
+                None => 0,
+            },
             RetainedRows::AuditEntries => match self.cutoff(kept) {
                 Some(before) => self.ports.audit.prune(before, STEP_ROWS).await?,
                 None => 0,
@@ -179,6 +187,8 @@ named_enum! {
         UsageSums = "usage sums",
         /// Counts of rejected requests, which are kept as long as usage records.
         RejectionCounts = "rejection counts",
+        /// Evidence with its labels.
+        Evidence = "evidence",
         /// Entries of the audit log.
         AuditEntries = "audit entries",
         /// Messages to trace destinations that failed permanently.
@@ -195,6 +205,8 @@ pub struct RetentionPolicy {
     pub usage_records: Option<Duration>,
     /// Sums of usage a day; at least as long as usage records.
     pub usage_sums: Option<Duration>,
+    /// Evidence with its labels.
+    pub evidence: Option<Duration>,
     /// Entries of the audit log.
     pub audit_entries: Option<Duration>,
     /// Messages to trace destinations that failed permanently.
@@ -206,6 +218,8 @@ impl RetentionPolicy {
     pub const MIN_USAGE_DAYS: u64 = 32;
     /// The default retention of sums of usage in days: three years.
     pub const DEFAULT_SUMS_DAYS: u64 = 1_096;
+    /// The default retention of evidence in days.
+    pub const DEFAULT_EVIDENCE_DAYS: u64 = 90;
     /// The longest retention in days: a hundred years.
     pub const MAX_DAYS: u64 = 36_525;
 
@@ -214,6 +228,7 @@ impl RetentionPolicy {
         match rows {
             RetainedRows::UsageRecords | RetainedRows::RejectionCounts => self.usage_records,
             RetainedRows::UsageSums => self.usage_sums,
+            RetainedRows::Evidence => self.evidence,
             RetainedRows::AuditEntries => self.audit_entries,
             RetainedRows::DeadLetters => self.dead_letters,
             RetainedRows::IdempotentRequests => REPETITION_KEPT.to_std().ok(),
@@ -230,6 +245,8 @@ pub struct RetentionReport {
     pub usage_sums: u64,
     /// Removed counts of rejected requests.
     pub rejection_counts: u64,
+    /// Removed rows of evidence.
+    pub evidence: u64,
     /// Removed entries of the audit log.
     pub audit_entries: u64,
     /// Removed dead letters.

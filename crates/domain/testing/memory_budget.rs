@@ -225,7 +225,7 @@ impl State {
         for entry in &fresh {
             let replaced = self.usage.iter().find(|stored| stored.id == entry.charge.record.id);
             postings.extend(replaced.map(Posting::unspent));
-            ledger.add_bytes(&entry.charge.record, now);
+            ledger.add_bytes(entry.charge.record.workspace_id, entry.charge.stored_bytes(), now);
         }
         ledger.post(&postings)?;
         ledger.raise_credit_bases(&postings)?;
@@ -245,6 +245,7 @@ impl State {
         self.allotments = allotments;
         self.add_alerts(&before, now);
         for entry in fresh {
+            self.add_evidence(&entry.charge.record, entry.charge.evidence.clone());
             self.replace_record(entry.charge.record.clone())?;
             self.enqueue(entry.charge.messages.clone(), now);
         }

@@ -130,10 +130,10 @@ impl LedgerState {
         self.record_bytes.get(&day).copied().unwrap_or_default()
     }
 
-    /// Counts the bytes of a record on the day of `now`.
-    pub(super) fn add_bytes(&mut self, record: &UsageRecord, now: DateTime<Utc>) {
-        let day = (record.workspace_id, ResetInterval::Daily.start_of(now));
-        *self.record_bytes.entry(day).or_default() += record.stored_bytes();
+    /// Counts bytes of records on the day of `now`.
+    pub(super) fn add_bytes(&mut self, workspace_id: WorkspaceId, bytes: u64, now: DateTime<Utc>) {
+        let day = (workspace_id, ResetInterval::Daily.start_of(now));
+        *self.record_bytes.entry(day).or_default() += bytes;
     }
 
     /// Adds all amounts, or none on an error.
@@ -213,7 +213,8 @@ impl State {
 
     /// Adds a record unless its id is known, and ends its hold.
     fn charge(&mut self, charge: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let UsageCharge { record, messages } = charge;
+        let bytes = charge.stored_bytes();
+        let UsageCharge { record, messages, evidence } = charge;
         let mut postings = Vec::new();
         if let Some(hold) = self.ledger.holds.get(&record.id) {
             postings.push(Posting::released(hold));
@@ -229,7 +230,8 @@ impl State {
         self.ledger.post(&postings)?;
         self.ledger.holds.remove(&record.id);
         if !stands {
-            self.ledger.add_bytes(&record, now);
+            self.ledger.add_bytes(record.workspace_id, bytes, now);
+            self.add_evidence(&record, evidence);
             self.replace_record(record)?;
             self.enqueue(messages, now);
         }

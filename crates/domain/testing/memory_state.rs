@@ -13,6 +13,7 @@ use crate::audit::{AuditDraft, AuditEntry, AuditHash};
 use crate::budget::allowances::CounterId;
 use crate::budget::{Account, BudgetAlert, DrawReply, Hold, ProcessStatus, ResetInterval};
 use crate::change_feed::{Change, ChangePosition, ChangeSubject};
+use crate::evidence::{Evidence, Label};
 use crate::file::{Document, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
 use crate::ids::{ApiKeyId, DecisionId, DocumentId, ProcessId, WorkspaceId};
@@ -59,6 +60,7 @@ pub(super) struct State {
     /// The presets with their versions, oldest first.
     pub(super) presets: Vec<(Preset, Vec<PresetVersion>)>,
     pub(super) usage: Vec<UsageRecord>,
+    pub(super) evidence: Vec<StoredEvidence>,
     /// The sums by day, workspace, key, model and provider.
     pub(super) usage_sums: BTreeMap<SumName, UsageTotals>,
     pub(super) ledger: LedgerState,
@@ -115,6 +117,13 @@ pub(super) struct StoredClaim {
 pub(super) struct StoredAlert {
     pub(super) alert: BudgetAlert,
     pub(super) is_published: bool,
+}
+
+/// Evidence with every version of its label.
+#[derive(Clone)]
+pub(super) struct StoredEvidence {
+    pub(super) row: Evidence,
+    pub(super) labels: Vec<Label>,
 }
 
 /// Processes and their allowances.

@@ -66,6 +66,8 @@ fakes! {
     provider_pauses: MemoryProviderPauses,
     /// The fake of [`crate::preset::PresetRepository`].
     presets: MemoryPresets,
+    /// The fake of [`crate::evidence::EvidenceRepository`].
+    evidence: MemoryEvidence,
     /// The fake of [`crate::change_feed::ChangeFeed`].
     changes: MemoryChangeFeed,
     /// The fake of [`crate::usage::UsageRepository`].

@@ -13,6 +13,7 @@ mod memory_budget;
 mod memory_changes;
 mod memory_destinations;
 mod memory_documents;
+mod memory_evidence;
 mod memory_guardrails;
 mod memory_journal;
 mod memory_keys;

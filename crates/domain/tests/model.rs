@@ -126,7 +126,7 @@ async fn request(model: &Model, place: usize, number: u128, [hold, more, cost]: 
         process.ledger.release(&held.id).await.unwrap();
     } else {
         model.totals().excess += (cost - amount).max(0);
-        let charge = UsageCharge { record: usage_record(number, cost), messages: Vec::new() };
+        let charge = UsageCharge::new(usage_record(number, cost));
         process.ledger.settle(&charge).await.unwrap();
         model.totals().charged[place] += cost;
     }

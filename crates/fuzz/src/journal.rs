@@ -162,6 +162,6 @@ impl Samples {
             payload: Json::parse(r#"{"resourceSpans":[]}"#)?,
         };
         let allowances = counters.into_iter().map(|counter| (counter, amount)).collect();
-        Ok(FoldEntry { charge: UsageCharge { record, messages: vec![message] }, allowances })
+        Ok(FoldEntry { charge: UsageCharge { messages: vec![message], ..UsageCharge::new(record) }, allowances })
     }
 }

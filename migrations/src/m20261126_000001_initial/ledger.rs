@@ -24,6 +24,8 @@ pub(super) fn tables() -> Vec<TableCreateStatement> {
         budget_alerts(),
         record_bytes(),
         usage_sums(),
+        evidence(),
+        evidence_labels(),
         rejections(),
     ]
 }
@@ -46,6 +48,11 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("usage_records_charged_at", RECORDS, &["charged_at"]),
         index("usage_sums_key", "usage_sums", &["api_key", "day"]),
         index("usage_sums_workspace_id", "usage_sums", &["workspace_id", "day"]),
+        index("evidence_preset_id", "evidence", &["preset_id", "created_at"]),
+        index("evidence_labelled", "evidence", &["preset_id", "created_at"])
+            .cond_where(Expr::col("label_version").is_not_null())
+            .take(),
+        index("evidence_created_at", "evidence", &["created_at"]),
         index("rejections_by_hour", "rejections", &["hour"]),
     ]
 }
@@ -182,6 +189,44 @@ fn usage_sums() -> TableCreateStatement {
         number("cost_pico"),
     ];
     keyed_table("usage_sums", columns, &key)
+}
+
+/// The evidence of the answers of presets: a row for each question, added with the record of its request. `position` is
+/// the index of the question in the version of the preset. `decision` and `probabilities` are JSON, `score` is a decimal.
+/// `label_version` is the current version of the label, if any.
+fn evidence() -> TableCreateStatement {
+    let columns = [
+        bytes("record_id"),
+        number("position"),
+        bytes("workspace_id"),
+        bytes("preset_id"),
+        number("preset_version"),
+        text("question"),
+        text("model"),
+        text("provider"),
+        text("wire"),
+        text("method"),
+        text("decision"),
+        optional_text("score"),
+        optional_text("probabilities"),
+        number("created_at"),
+        optional_number("label_version"),
+    ];
+    keyed_table("evidence", columns, &["record_id", "position"])
+}
+
+/// Every version of the label of every answer.
+fn evidence_labels() -> TableCreateStatement {
+    let columns = [
+        bytes("record_id"),
+        number("position"),
+        number("version"),
+        text("value"),
+        text("source"),
+        text("created_by"),
+        number("created_at"),
+    ];
+    keyed_table("evidence_labels", columns, &["record_id", "position", "version"])
 }
 
 /// The number of rejected requests per key, status, reason and hour. Rows of a deleted key stay, as its usage records

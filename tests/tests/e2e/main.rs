@@ -24,6 +24,7 @@ mod disconnects;
 mod downloads;
 mod edges;
 mod evaluations;
+mod evidence;
 mod fallback;
 mod file_modes;
 mod files;

@@ -31,6 +31,15 @@ const DELETE: Statuses = [403, 403, 403, 404, 200, 404];
 /// `{provider}` and `{period}` for the sandbox and a day.
 const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("GET", "/generation?id={generation}", "", [200, 200, 200, 404, 200, 200]),
+    (
+        "POST",
+        "/generation/feedback",
+        r#"{"generation_id":"{generation}","category":"other"}"#,
+        [200, 403, 403, 404, 200, 200],
+    ),
+    // A label of another workspace is rejected by itself.
+    ("POST", "/labels", r#"{"labels":[]}"#, [403, 403, 403, 200, 200, 200]),
+    ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RECORDS),
     ("GET", "/generations?workspace_id={workspace}", "", RECORDS),
     ("GET", "/generations?workspace_id=own", "", RECORDS),
     ("GET", "/generations?key={key}", "", OF_ANOTHER_KEY),

@@ -72,6 +72,8 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("preset list --workspace {workspace}", "", Always),
     ("preset show {way} --workspace {workspace}", "", Always),
     ("preset designate {way} 1 --workspace {workspace}", "", Always),
+    ("labels import labels.jsonl --source reference", "", Always),
+    ("labels export {way} --workspace {workspace} --output {way}.labels", "", Always),
     ("preset archive {way} --workspace {workspace}", "", Always),
     ("container list {way}", "", ForOperator),
     ("container get {way} a.txt --output {way}.file", "", ForOperator),
@@ -211,6 +213,7 @@ async fn command_has_one_outcome_in_three_ways() -> Result<()> {
     let management = instance.management_key().await?;
     for (file, content) in [
         ("key", management.secret.clone()),
+        ("labels.jsonl", String::new()),
         ("rows.json", json!([row("acme/one", "acme/one", "text")]).to_string()),
         ("rules.json", json!({"description": "of a file"}).to_string()),
         ("body.json", format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"s"}}"#)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
-use domain::budget::{FoldEntry, Payer, ResetInterval};
+use domain::budget::{FoldEntry, Payer, ResetInterval, UsageCharge};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::usage::{OutboxMessage, UsageOutcome, UsageRecord};
@@ -14,6 +14,7 @@ use super::usage_sums::{SUM_COLUMNS, SumChanges};
 use crate::connections::{RowWriter, Transaction};
 use crate::convert::{key_id, millis, moment};
 use crate::errors::corrupt;
+use crate::evidence::{EVIDENCE_COLUMNS, write_evidence};
 use crate::statements::{column, list, pieces, places, read, run};
 use crate::usage::{RECORD_COLUMNS, ids, write_record};
 
@@ -82,6 +83,12 @@ impl<'a> NewRecords<'a> {
         }
         let write = |entry: &&FoldEntry, row: &mut dyn RowWriter| write_record(&entry.charge.record, row);
         transaction.insert_rows("usage_records", &RECORD_COLUMNS, &self.entries, write).await?;
+        let evidence = |entry: &&'a FoldEntry| {
+            let FoldEntry { charge: UsageCharge { record, evidence, .. }, .. } = *entry;
+            evidence.iter().map(move |answer| (record, answer))
+        };
+        let evidence: Vec<_> = self.entries.iter().flat_map(evidence).collect();
+        transaction.insert_rows("evidence", &EVIDENCE_COLUMNS, &evidence, write_evidence).await?;
         insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
         self.sums.write(transaction).await?;
         self.add_bytes(transaction, now).await
@@ -93,7 +100,7 @@ impl<'a> NewRecords<'a> {
         let mut added: BTreeMap<WorkspaceId, u64> = BTreeMap::new();
         for entry in &self.entries {
             let sum = added.entry(entry.charge.record.workspace_id).or_default();
-            *sum = sum.saturating_add(entry.charge.record.stored_bytes());
+            *sum = sum.saturating_add(entry.charge.stored_bytes());
         }
         let today = millis(ResetInterval::Daily.start_of(now));
         let rows: Vec<[Value; 3]> = added

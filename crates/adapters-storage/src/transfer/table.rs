@@ -61,6 +61,8 @@ pub(super) fn tables() -> Vec<Table> {
         usage_sums(),
         of_entity::<spend_counters::Entity>(),
         of_entity::<usage_records::Entity>(),
+        evidence(),
+        evidence_labels(),
         of_entity::<audit_log::Entity>(),
         of_entity::<audit_state::Entity>(),
         of_entity::<changes::Entity>(),
@@ -106,10 +108,29 @@ fn budget_alerts() -> Table {
 }
 
 fn usage_sums() -> Table {
-    let bytes = ["workspace_id", "api_key"].map(|name| Column { name, kind: Kind::Bytes });
     let numbers = ["requests", "input_tokens", "output_tokens", "cost_pico"].map(number);
-    let key = [number("day")].into_iter().chain(bytes).chain(["model", "provider"].map(text));
+    let key = [number("day")]
+        .into_iter()
+        .chain(["workspace_id", "api_key"].map(bytes))
+        .chain(["model", "provider"].map(text));
     Table::new("usage_sums", key.chain(numbers).collect(), 5)
+}
+
+fn evidence() -> Table {
+    let names = ["question", "model", "provider", "wire", "method", "decision", "score", "probabilities"];
+    let columns = [bytes("record_id"), number("position"), bytes("workspace_id"), bytes("preset_id")].into_iter();
+    let numbers = ["preset_version", "created_at", "label_version"].map(number);
+    Table::new("evidence", columns.chain(names.map(text)).chain(numbers).collect(), 2)
+}
+
+fn evidence_labels() -> Table {
+    let key = [bytes("record_id"), number("position"), number("version")];
+    let others = ["value", "source", "created_by"].map(text).into_iter().chain([number("created_at")]);
+    Table::new("evidence_labels", key.into_iter().chain(others).collect(), 3)
+}
+
+fn bytes(name: &'static str) -> Column {
+    Column { name, kind: Kind::Bytes }
 }
 
 fn text(name: &'static str) -> Column {

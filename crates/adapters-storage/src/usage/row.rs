@@ -248,7 +248,7 @@ fn to_attempt(stored: StoredAttempt<'_>, record: &UsageRecord, end_of_last: Dura
 }
 
 /// Replaces NUL, which PostgreSQL does not store in texts: no caller's text may fail the fold of a charge.
-fn storable(text: &str) -> Cow<'_, str> {
+pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 

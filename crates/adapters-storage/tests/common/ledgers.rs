@@ -98,7 +98,7 @@ impl Records {
     pub async fn record_all(&self, records: Vec<UsageRecord>) -> Result<(), StoreError> {
         let process = new_process();
         self.budget.register(process).await?;
-        let charge = |record| UsageCharge { record, messages: Vec::new() };
+        let charge = |record| UsageCharge::new(record);
         let entries = records.into_iter().map(|record| FoldEntry { charge: charge(record), allowances: Vec::new() });
         let request = FoldRequest { process, after: 0, up_to: 1, entries: entries.collect() };
         self.budget.fold(&request).await.map_err(store_failure)

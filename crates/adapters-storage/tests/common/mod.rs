@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmChangeFeed,
-    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository, SeaOrmProviderPauses,
-    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmEvidenceRepository, SeaOrmGuardrailRepository,
+    SeaOrmIdempotentRequests, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository,
+    SeaOrmProviderPauses, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
@@ -118,6 +118,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: impl Send + Sync + 
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
         pauses: Arc::new(SeaOrmProviderPauses::new(database(0))),
         presets: Arc::new(SeaOrmPresetRepository::new(database(0))),
+        evidence: Arc::new(SeaOrmEvidenceRepository::new(database(0))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         // The ledger has a separate suite; the suites here do not use it.

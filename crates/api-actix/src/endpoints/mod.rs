@@ -6,6 +6,7 @@ pub(crate) mod container_files;
 pub(crate) mod count_models;
 pub(crate) mod destinations;
 pub(crate) mod docs;
+pub(crate) mod evidence;
 pub(crate) mod files;
 pub(crate) mod get_generation;
 pub(crate) mod get_model;

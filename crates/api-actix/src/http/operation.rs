@@ -280,6 +280,7 @@ pub(crate) mod tags {
     pub(crate) const GUARDRAILS: &str = "Guardrails";
     pub(crate) const PRESETS: &str = "Presets";
     pub(crate) const KEYS: &str = "API keys";
+    pub(crate) const EVIDENCE: &str = "Evidence";
     pub(crate) const MODELS: &str = "Models and providers";
     pub(crate) const USAGE: &str = "Usage";
     pub(crate) const WORKSPACES: &str = "Workspaces";
@@ -297,6 +298,7 @@ pub(crate) mod tags {
                 PRESETS,
                 "Create named sets of questions, which requests name as their model. Changes need a management key.",
             ),
+            (EVIDENCE, "Read the decisions of the answers of a preset, and label them."),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),
             (

@@ -419,6 +419,7 @@ mod tests {
             "/keys",
             "/keys/{hash}",
             "/keys/{hash}/rotate",
+            "/labels",
             "/presets/{slug}/decisions",
             "/observability/destinations",
             "/observability/destinations/{id}",

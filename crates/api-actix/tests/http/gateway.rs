@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_actix::{
-    AdmissionSettings, Application, HttpSettings, LiveServices, NoRecorder, RoutedServices, Services, WireNames,
-    WorkspaceServices,
+    AdmissionSettings, Application, EvidenceServices, HttpSettings, LiveServices, NoRecorder, RoutedServices, Services,
+    WireNames, WorkspaceServices,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
@@ -25,6 +25,7 @@ use domain::decision::{
     SumUsage, SumUsagePorts, TestProvider, TestProviders, UsageNames,
 };
 use domain::error::StoreError;
+use domain::evidence::{LabelAnswers, ListEvidence, SubmitFeedback};
 use domain::file::{
     DeleteDocument, DocumentQuota, ManageContainerFiles, PromoteContainerFile, PromoteContainerFilePorts,
     ReadDocuments, RunningPromotions, StorageLimits,
@@ -229,7 +230,21 @@ impl Setup {
         let get_own_key = GetOwnKey::new(keys.clone(), limits, read_keys.clone());
         let timer = Arc::new(ManualTimer::new(clock.clone()));
         let usage = Arc::clone(&self.usage);
-        let records = FindRecord::new(self.usage, self.store.limits(), Arc::new(clock.clone()), timer);
+        let records = |timer: &Arc<ManualTimer>| {
+            let (clock, timer) = (Arc::new(clock.clone()), Arc::clone(timer));
+            FindRecord::new(Arc::clone(&usage), self.store.limits(), clock, timer as _)
+        };
+        let labels = LabelAnswers {
+            evidence: self.store.evidence(),
+            presets: self.store.presets(),
+            ledger: self.store.limits(),
+        };
+        let evidence = EvidenceServices {
+            list: Arc::new(ListEvidence { evidence: self.store.evidence(), ledger: self.store.limits() }),
+            feedback: SubmitFeedback { records: records(&timer), labels: labels.clone() },
+            labels,
+        };
+        let records = records(&timer);
         let (guardrails, explain_guardrail) = guardrail_use_cases(
             &self.store,
             Arc::clone(&self.guardrails),
@@ -297,6 +312,7 @@ impl Setup {
             delete_document: DeleteDocument::new(self.store.documents(), Arc::clone(&blobs)),
             routed: LiveServices::new(routed),
             destinations,
+            evidence,
             presets: ManagePresets {
                 presets: self.store.presets(),
                 workspaces: self.store.workspaces(),

@@ -16,6 +16,7 @@ mod destinations;
 mod downloads;
 mod edge;
 mod error_formats;
+mod evidence;
 mod exports;
 mod files;
 mod forms;

@@ -9,15 +9,30 @@ use super::{Hold, HoldRequest, KeySpend, LedgerAudit, LimitExceeded, LimitStatus
 use crate::error::StoreError;
 use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use crate::money::Usd;
-use crate::usage::{AttemptRecord, OutboxMessage, UsageRecord};
+use crate::usage::{AnswerEvidence, AttemptRecord, OutboxMessage, UsageRecord};
 
-/// A usage record to charge, and its messages to destinations.
+/// A usage record to charge, and what the store adds with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageCharge {
     /// The record. Its charge ends the hold of its id.
     pub record: UsageRecord,
     /// The messages, added to the outbox with the record.
     pub messages: Vec<OutboxMessage>,
+    /// The evidence of its answers, of a request with a preset.
+    pub evidence: Vec<AnswerEvidence>,
+}
+
+impl UsageCharge {
+    /// Creates the charge of a record alone.
+    pub const fn new(record: UsageRecord) -> Self {
+        Self { record, messages: Vec::new(), evidence: Vec::new() }
+    }
+
+    /// Estimates the bytes that the record and its evidence take in a store.
+    pub fn stored_bytes(&self) -> u64 {
+        let evidence = self.evidence.iter().map(AnswerEvidence::stored_bytes);
+        evidence.fold(self.record.stored_bytes(), u64::saturating_add)
+    }
 }
 
 /// Holds amounts for requests, and charges them.

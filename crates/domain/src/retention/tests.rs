@@ -21,10 +21,20 @@ use crate::usage::{
 
 const DAY: Duration = Duration::from_hours(24);
 
-const AUDIT: RetentionPolicy =
-    RetentionPolicy { usage_records: None, usage_sums: None, audit_entries: Some(DAY), dead_letters: None };
-const USAGE: RetentionPolicy =
-    RetentionPolicy { usage_records: Some(DAY), usage_sums: None, audit_entries: None, dead_letters: None };
+const AUDIT: RetentionPolicy = RetentionPolicy {
+    usage_records: None,
+    usage_sums: None,
+    evidence: None,
+    audit_entries: Some(DAY),
+    dead_letters: None,
+};
+const USAGE: RetentionPolicy = RetentionPolicy {
+    usage_records: Some(DAY),
+    usage_sums: None,
+    evidence: None,
+    audit_entries: None,
+    dead_letters: None,
+};
 
 /// A store with entries that are two days old, its clock, and the timer of the pauses.
 struct Fixture {
@@ -62,6 +72,7 @@ impl Fixture {
         ApplyRetentionPorts {
             usage: self.store.maintenance(),
             rejections: self.store.rejections(),
+            evidence: self.store.evidence(),
             audit: self.store.audit_log(),
             outbox: self.store.outbox(),
             repetitions: self.store.repetitions(),
@@ -177,6 +188,7 @@ async fn execute_continues_with_other_kinds_when_a_store_fails() {
     let policy = RetentionPolicy {
         usage_records: Some(DAY),
         usage_sums: None,
+        evidence: Some(DAY),
         audit_entries: Some(DAY),
         dead_letters: Some(DAY),
     };
@@ -185,6 +197,7 @@ async fn execute_continues_with_other_kinds_when_a_store_fails() {
         usage_records: pruned(STEP_ROWS, 1),
         usage_sums: 0,
         rejection_counts: 0,
+        evidence: 0,
         audit_entries: 2,
         dead_letters: 0,
         idempotent_requests: 0,
@@ -204,7 +217,7 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
         destination_id: DestinationId::from_uuid(SequentialIds::uuid(9)),
         payload: Json::object([]),
     };
-    let charge = UsageCharge { record: usage_record(1, 7), messages: vec![message(1), message(2)] };
+    let charge = UsageCharge { messages: vec![message(1), message(2)], ..UsageCharge::new(usage_record(1, 7)) };
     fixture.store.ledger().settle(&charge).await.unwrap();
     fixture.store.outbox().failed(&[message(1).id], None, "given up").await.unwrap();
     let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
@@ -237,7 +250,7 @@ async fn execute_removes_rejection_counts_with_usage_records() {
 #[tokio::test]
 async fn execute_removes_sums_of_days_that_ended_before_their_retention() {
     let fixture = Fixture::new();
-    let charge = UsageCharge { record: usage_record(1, 7), messages: Vec::new() };
+    let charge = UsageCharge::new(usage_record(1, 7));
     let day = charge.record.charged_at.date_naive();
     fixture.store.ledger().settle(&charge).await.unwrap();
     let sums = async || {

@@ -44,7 +44,7 @@ impl UsageShare {
 }
 
 /// A version of a preset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresetReference {
     /// The preset.
     pub id: PresetId,

@@ -17,6 +17,7 @@ mod changes;
 mod decision_providers;
 mod destinations;
 mod documents;
+mod evidence;
 mod grants;
 mod guardrail_changes;
 mod guardrail_policies;
@@ -58,6 +59,7 @@ pub use decision_providers::{
 };
 pub use destinations::destination_repository_cases;
 pub use documents::document_repository_cases;
+pub use evidence::evidence_repository_cases;
 pub use grants::key_grants_cases;
 pub use guardrail_policies::{Policies, PolicySource, guardrail_policies_cases};
 pub use guardrails::guardrail_repository_cases;

@@ -55,7 +55,7 @@ fn message(number: u64, destination: u64) -> OutboxMessage {
 pub(super) async fn put(stores: &Stores, messages: &[(u64, u64)]) {
     let first = messages.first().map_or(0, |(number, _)| *number);
     let messages = messages.iter().map(|(number, destination)| message(*number, *destination)).collect();
-    fold_charge(stores, UsageCharge { record: record(first, 1), messages }).await.unwrap();
+    fold_charge(stores, UsageCharge { messages, ..UsageCharge::new(record(first, 1)) }).await.unwrap();
 }
 
 async fn take(stores: &Stores, destination: u64, now: DateTime<Utc>) -> Vec<DueMessage> {

@@ -10,6 +10,7 @@ use crate::audit::AuditLog;
 use crate::budget::{BudgetAlertStore, BudgetStore, Ledger, LedgerMaintenance, LedgerReader};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
+use crate::evidence::EvidenceRepository;
 use crate::file::DocumentRepository;
 use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
@@ -39,6 +40,8 @@ pub struct Stores {
     pub pauses: Arc<dyn ProviderPauses>,
     /// Presets.
     pub presets: Arc<dyn PresetRepository>,
+    /// Evidence.
+    pub evidence: Arc<dyn EvidenceRepository>,
     /// The change feed.
     pub changes: Arc<dyn ChangeFeed>,
     /// Usage records.
@@ -90,6 +93,7 @@ impl Stores {
             models: store.models(),
             pauses: store.provider_pauses(),
             presets: store.presets(),
+            evidence: store.evidence(),
             changes: store.changes(),
             usage: store.usage(),
             ledger: store.ledger(),

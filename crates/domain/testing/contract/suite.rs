@@ -63,6 +63,7 @@ macro_rules! store_contracts {
         $crate::outbox_contract!($(#[$test])+ $make);
         $crate::provider_pauses_contract!($(#[$test])+ $make);
         $crate::preset_repository_contract!($(#[$test])+ $make);
+        $crate::evidence_repository_contract!($(#[$test])+ $make);
         $crate::rejection_store_contract!($(#[$test])+ $make);
         $crate::idempotent_requests_contract!($(#[$test])+ $make);
         $crate::budget_store_contract!($(#[$test])+ $make);

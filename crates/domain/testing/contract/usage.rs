@@ -39,7 +39,7 @@ suite! {
 }
 
 async fn settle(stores: &Stores, record: UsageRecord) -> Result<(), StoreError> {
-    fold_charge(stores, UsageCharge { record, messages: Vec::new() }).await
+    fold_charge(stores, UsageCharge::new(record)).await
 }
 
 async fn insert_fixtures(stores: &Stores) {

@@ -89,7 +89,7 @@ async fn work(ledger: &JournaledLedger, first: u128) {
     for number in first + 1..first + 4 {
         let mut record = usage_record(number, COST);
         record.trace = Some(Json::string(&"x".repeat(3000)));
-        ledger.settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
+        ledger.settle(&UsageCharge::new(record)).await.unwrap();
         write_down(&format!("charged {number}"));
         if number == first + 2 {
             ledger.flush().await.unwrap();

@@ -90,7 +90,7 @@ async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
         ledger.reserve(hold_request(request, DEAD_HOLD)).await.unwrap().unwrap();
     }
     for request in [100 * number, 100 * number + 2] {
-        let charge = UsageCharge { record: usage_record(request, DEAD_COST), messages: Vec::new() };
+        let charge = UsageCharge::new(usage_record(request, DEAD_COST));
         ledger.settle(&charge).await.unwrap();
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use adapters_journal::testing::LocalMachine;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetAlerts, SeaOrmBudgetStore, SeaOrmChangeFeed,
-    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
-    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository, SeaOrmProviderPauses,
-    SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmDestinationRepository, SeaOrmDocumentRepository, SeaOrmEvidenceRepository, SeaOrmGuardrailRepository,
+    SeaOrmIdempotentRequests, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmPresetRepository,
+    SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use async_trait::async_trait;
 use domain::testing::contract::{LedgerMachine, StoreBackup, Stores};
@@ -70,6 +70,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         outbox: Arc::new(SeaOrmOutbox::new(database())),
         pauses: Arc::new(SeaOrmProviderPauses::new(database())),
         presets: Arc::new(SeaOrmPresetRepository::new(database())),
+        evidence: Arc::new(SeaOrmEvidenceRepository::new(database())),
         rejections: Arc::new(SeaOrmRejectionStore::new(database())),
         grants_lag: None,
         clock: clock.clone(),

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AskArgs, AuditCommand, ContainerCommand, DestinationCommand, DocumentCommand, EndpointCommand, EvalCommand,
-    GuardrailCommand, JournalCommand, KeyCommand, PresetCommand, ProviderCommand, Resource, ServerArgs, UsageCommand,
-    WorkspaceCommand,
+    GuardrailCommand, JournalCommand, KeyCommand, LabelsCommand, PresetCommand, ProviderCommand, Resource, ServerArgs,
+    UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -98,6 +98,8 @@ pub enum Command {
     /// Test providers
     #[command(subcommand)]
     Provider(ProviderCommand),
+    /// Import and export labels of the answers of presets
+    Labels(Resource<LabelsCommand>),
     /// Read usage records
     Usage(Resource<UsageCommand>),
     /// Read and verify the audit log

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use domain::audit::AuditAnchor;
+use domain::evidence::LabelSource;
 use domain::ids::ProcessId;
 use domain::usage::UsageOutcome;
 
-use super::ServerArgs;
+use super::{NamedPreset, ServerArgs};
 
 /// Commands on usage records.
 #[derive(Debug, Subcommand)]
@@ -88,6 +89,34 @@ pub enum UsageGroup {
     Day,
     /// The reason of rejected requests (402, 403, 429, 503); --since and --until select whole hours
     Reason,
+}
+
+/// Commands on labels.
+#[derive(Debug, Subcommand)]
+pub enum LabelsCommand {
+    /// Label answers of presets; the same labels again change nothing
+    Import {
+        /// Labels as CSV (*.csv) or as JSON lines; - reads JSON lines from standard input
+        file: String,
+        /// Source of labels that name none
+        #[arg(long, value_name = "SOURCE", value_parser = LabelSource::ALL.map(LabelSource::as_str))]
+        source: Option<String>,
+        /// First line to import, to continue after a failure
+        #[arg(long, value_name = "LINE", default_value = "1")]
+        from_line: u64,
+    },
+    /// Write the labelled answers of a preset with their labels, newest first
+    Export {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+        /// Write CSV in place of JSON lines
+        #[arg(long)]
+        csv: bool,
+        /// The file to create; it must not exist [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 /// Commands on the audit log.

@@ -17,6 +17,7 @@ mod eval;
 mod generate;
 mod guardrail;
 mod key;
+mod labels;
 mod preset;
 mod provider_preset;
 mod run;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Context, api, ask, audit, backup, catalogue, container, demo, destination, doctor, endpoint, eval, generate,
-    guardrail, key, preset, serve, status, store, usage, workspace,
+    guardrail, key, labels, preset, serve, status, store, usage, workspace,
 };
 use crate::cli::{Cli, Command, ConfigCommand, Resource};
 use crate::config::{Environment, similar};
@@ -108,6 +108,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Provider(command) => endpoint::run_provider(context, command).await,
         Command::Usage(Resource { server, command }) => {
             api::run(context, &server, async |api| usage::run(api, command).await).await
+        }
+        Command::Labels(Resource { server, command }) => {
+            api::run(context, &server, async |api| labels::run(api, command).await).await
         }
         Command::Audit(command) => audit::run(context, command).await,
         Command::Journal(command) => store::run_journal(context, command).await,

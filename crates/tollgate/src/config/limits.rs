@@ -91,12 +91,13 @@ fn admission(section: &Section<RawLimits>, max_json_bytes: usize) -> Result<Admi
 pub struct RawRetention {
     usage_days: Option<Within<u64, { RetentionPolicy::MIN_USAGE_DAYS }, { RetentionPolicy::MAX_DAYS }>>,
     usage_sums_days: Option<Within<u64, { RetentionPolicy::MIN_USAGE_DAYS }, { RetentionPolicy::MAX_DAYS }>>,
+    evidence_days: Option<Within<u64, 1, { RetentionPolicy::MAX_DAYS }>>,
     audit_days: Option<Within<u64, 1, { RetentionPolicy::MAX_DAYS }>>,
     dead_letter_days: Option<Within<u64, 1, { RetentionPolicy::MAX_DAYS }>>,
 }
 
 /// Returns the time that rows are kept; without a key they are kept for ever, sums of usage for three years, or as long
-/// as usage records.
+/// as usage records, and evidence for 90 days.
 pub fn retention(section: &Section<RawRetention>) -> Result<RetentionPolicy, ConfigError> {
     let days = |days: u64| Duration::from_hours(24 * days);
     let usage_days = section.usage_days.map(Within::get);
@@ -110,6 +111,7 @@ pub fn retention(section: &Section<RawRetention>) -> Result<RetentionPolicy, Con
     Ok(RetentionPolicy {
         usage_records: usage_days.map(days),
         usage_sums: Some(days(sums_days.unwrap_or(default_days))),
+        evidence: Some(days(section.evidence_days.map_or(RetentionPolicy::DEFAULT_EVIDENCE_DAYS, Within::get))),
         audit_entries: section.audit_days.map(Within::get).map(days),
         dead_letters: section.dead_letter_days.map(Within::get).map(days),
     })

@@ -254,6 +254,7 @@ impl JournaledProcess<'_> {
             ledger: Arc::clone(&limits),
             clock: clock(),
         });
+        let evidence = stores.evidence_services(&limits);
         let destinations = broadcast::manage_destinations(config, stores)?;
         let catalogue = || Arc::clone(&changes.catalogue) as Arc<dyn Catalogue>;
         let parts = RoutedParts {
@@ -316,6 +317,7 @@ impl JournaledProcess<'_> {
                 manage: stores.manage_workspaces(),
             },
             presets: stores.manage_presets(),
+            evidence,
             resolve_preset: ResolvePreset::new(changes.presets),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
             get_model: Arc::new(GetModel::new(catalogue())),
@@ -411,6 +413,7 @@ fn start_retention(start: StartContext<'_>, random: Arc<dyn Randomness>) {
     let ports = ApplyRetentionPorts {
         usage: Arc::new(stores.reports()),
         rejections: Arc::clone(&stores.rejections),
+        evidence: Arc::clone(&stores.evidence),
         audit: Arc::clone(&stores.audit),
         outbox: Arc::new(SeaOrmOutbox::new(stores.database.clone())),
         repetitions: Arc::clone(&stores.repetitions),

@@ -11,18 +11,21 @@ use adapters_cache::LiveCatalogue;
 use adapters_s3::{BucketCheck, S3BlobStore, create_missing_bucket};
 use adapters_storage::{
     CheckpointLimits, Database, KeySetting, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed,
-    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests, SeaOrmLedgerReports,
-    SeaOrmModelRepository, SeaOrmPresetRepository, SeaOrmProviderPauses, SeaOrmRejectionStore, SeaOrmUsageRepository,
-    SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
+    SeaOrmDocumentRepository, SeaOrmEvidenceRepository, SeaOrmGuardrailRepository, SeaOrmIdempotentRequests,
+    SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmPresetRepository, SeaOrmProviderPauses, SeaOrmRejectionStore,
+    SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous, is_temporary,
 };
-use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
+use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::{Context, bail};
+use api_actix::EvidenceServices;
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants, ManageApiKeys};
 use domain::audit::{Actor, AuditDraft, AuditLog};
+use domain::budget::LedgerReader;
 use domain::change_feed::ChangeFeed;
 use domain::container::BlobStore;
-use domain::decision::UsageNames;
+use domain::decision::{FindRecord, UsageNames};
 use domain::error::StoreError;
+use domain::evidence::{EvidenceRepository, LabelAnswers, ListEvidence, SubmitFeedback};
 use domain::file::{DeleteDocument, DocumentRepository};
 use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
@@ -76,6 +79,8 @@ pub struct Stores {
     pub models: Arc<dyn ModelRepository>,
     /// Presets.
     pub presets: Arc<dyn PresetRepository>,
+    /// Evidence and labels.
+    pub evidence: Arc<dyn EvidenceRepository>,
     /// The paused providers.
     pub pauses: Arc<dyn ProviderPauses>,
     /// Usage records, for reads.
@@ -134,6 +139,7 @@ impl Stores {
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
             presets: Arc::new(SeaOrmPresetRepository::new(database.clone())),
+            evidence: Arc::new(SeaOrmEvidenceRepository::new(database.clone())),
             pauses: Arc::new(SeaOrmProviderPauses::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
             rejections: Arc::new(SeaOrmRejectionStore::new(database.clone())),
@@ -235,6 +241,20 @@ impl Stores {
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }
+    }
+
+    /// Returns the use cases of evidence. `ledger` stores the charges of this process.
+    pub fn evidence_services(&self, ledger: &Arc<dyn LedgerReader>) -> EvidenceServices {
+        let labels = LabelAnswers {
+            evidence: Arc::clone(&self.evidence),
+            presets: Arc::clone(&self.presets),
+            ledger: Arc::clone(ledger),
+        };
+        let (usage, clock) = (Arc::clone(&self.usage), Arc::clone(&self.clock));
+        let records = FindRecord::new(usage, Arc::clone(ledger), clock, Arc::new(TokioTimer));
+        let list = ListEvidence { evidence: Arc::clone(&self.evidence), ledger: Arc::clone(ledger) };
+        let feedback = SubmitFeedback { records, labels: labels.clone() };
+        EvidenceServices { list: Arc::new(list), labels, feedback }
     }
 
     /// Returns the use cases of presets.

@@ -46,7 +46,7 @@ pub const DOMAIN: Order = Order {
         &["file", "routing", "workspace"],
         &["guardrail", "preset"],
         &["decision"],
-        &["observability"],
+        &["evidence", "observability"],
         &["operation", "retention"],
     ],
     exceptions: &[],

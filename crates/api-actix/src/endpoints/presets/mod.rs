@@ -15,7 +15,7 @@ use crate::endpoints::prelude::*;
 use crate::http::members::located;
 
 /// Returns the workspace that a caller reads.
-async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
+pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
     let named = parameters::resource(call.request.query_string(), "workspace_id")?;
     Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named.as_ref()).await?)
 }
@@ -31,7 +31,7 @@ fn describe_name(operation: Operation) -> Operation {
     operation.parameter(path("slug", "The preset's slug.")).parameter(workspace_parameter())
 }
 
-fn workspace_parameter() -> Parameter {
+pub(super) fn workspace_parameter() -> Parameter {
     workspaces::describe_filter("the default workspace, or the only one of the key. An inference key has its own")
 }
 

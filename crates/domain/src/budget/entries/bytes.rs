@@ -7,18 +7,12 @@ use uuid::Uuid;
 
 use crate::money::Usd;
 
-/// A payload that is being read: the rest of its bytes, and the version of its encoding.
-pub(super) struct Reader<'a>(&'a [u8], u8);
+/// The rest of a payload that is being read.
+pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads the version, the first byte.
-    pub(super) fn new(payload: &'a [u8]) -> Option<Self> {
-        let (version, rest) = payload.split_first()?;
-        Some(Self(rest, *version))
-    }
-
-    pub(super) fn version(&self) -> u8 {
-        self.1
+    pub(super) fn new(payload: &'a [u8]) -> Self {
+        Self(payload)
     }
 
     pub(super) fn is_empty(&self) -> bool {

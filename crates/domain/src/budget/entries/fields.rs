@@ -11,9 +11,6 @@ use crate::money::Price;
 use crate::pricing::TokenPrices;
 use crate::usage::OutboxMessage;
 
-/// The first version whose entries contain the client's address.
-const VERSION_WITH_ADDRESS: u8 = 4;
-
 impl Writer {
     pub(super) fn id(&mut self, id: &DecisionId) {
         self.text(id.as_str());
@@ -135,12 +132,9 @@ impl Reader<'_> {
         Price::from_parts(mantissa, u32::from(scale))
     }
 
-    /// Reads a client's address, which entries before version 4 do not have.
+    /// Reads a client's address.
     #[expect(clippy::option_option, reason = "malformed, absent, present")]
     pub(super) fn address(&mut self) -> Option<Option<IpAddr>> {
-        if self.version() < VERSION_WITH_ADDRESS {
-            return Some(None);
-        }
         Some(match self.byte()? {
             0 => None,
             4 => Some(IpAddr::from(self.raw::<4>()?)),

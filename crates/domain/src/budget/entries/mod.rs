@@ -1,7 +1,7 @@
 //! The payloads of journal entries: a compact binary encoding with a version.
 //!
 //! Numbers are variable-length integers; strings and byte arrays follow their length, and an option follows one byte.
-//! Every payload begins with the version; a reader accepts `OLDEST_VERSION` to `VERSION`.
+//! Every payload begins with the version.
 
 mod bytes;
 mod fields;
@@ -20,15 +20,13 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 5;
-/// The oldest version that is read. Version 4 added the client's address, version 5 the preset of a record.
-const OLDEST_VERSION: u8 = 3;
+const VERSION: u8 = 6;
 
 /// An undecodable payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
     /// The version of the encoding is unknown.
-    #[error("the entry has the version {0} of the encoding, not {OLDEST_VERSION} to {VERSION}")]
+    #[error("the entry has the version {0} of the encoding, not {VERSION}")]
     Version(u8),
     /// No entry has this kind.
     #[error("no journal entry has the kind {0}")]
@@ -91,10 +89,11 @@ impl Entry {
     /// Decodes a payload.
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, InvalidEntry> {
         let known = EntryKind::from_number(kind).ok_or(InvalidEntry::Kind(kind))?;
-        let mut reader = Reader::new(payload).ok_or(InvalidEntry::Malformed)?;
-        if !(OLDEST_VERSION..=VERSION).contains(&reader.version()) {
-            return Err(InvalidEntry::Version(reader.version()));
+        let (version, payload) = payload.split_first().ok_or(InvalidEntry::Malformed)?;
+        if *version != VERSION {
+            return Err(InvalidEntry::Version(*version));
         }
+        let mut reader = Reader::new(payload);
         let entry = match known {
             EntryKind::Sent => reader.sent().map(|entry| Self::Sent(Box::new(entry))),
             EntryKind::Increased => reader.increased().map(Self::Increased),
@@ -143,6 +142,7 @@ pub fn encode_charged(charge: &UsageCharge, allowances: &[(CounterId, Usd)]) -> 
     });
     writer.record(&charge.record);
     writer.list(&charge.messages, Writer::message);
+    writer.list(&charge.evidence, Writer::evidence);
     writer.finish()
 }
 
@@ -159,7 +159,7 @@ pub fn encode_closed() -> Vec<u8> {
 }
 
 /// Returns the bytes to reserve for the charge of a request with these numbers of attempts, counters and guardrails,
-/// without trace, findings and messages. Without attempts, the bytes of a charge that is reduced to its sum.
+/// without trace, findings, messages and evidence. Without attempts, the bytes of a charge that is reduced to its sum.
 pub fn charge_bytes(attempts: usize, counters: usize, guardrails: usize) -> usize {
     const FRAME: usize = 2048;
     const ATTEMPT: usize = 512;
@@ -191,8 +191,8 @@ impl Reader<'_> {
     fn charged(&mut self) -> Option<FoldEntry> {
         let allowances = self.list(|reader| Some((reader.counter()?, reader.usd()?)))?;
         let record: UsageRecord = self.record()?;
-        let messages = self.list(Self::message)?;
-        Some(FoldEntry { charge: UsageCharge { record, messages }, allowances })
+        let (messages, evidence) = (self.list(Self::message)?, self.list(Self::evidence)?);
+        Some(FoldEntry { charge: UsageCharge { record, messages, evidence }, allowances })
     }
 }
 

@@ -1,15 +1,13 @@
-//! Usage records and attempts.
+//! Usage records, attempts and evidence.
 
 use super::bytes::{Reader, Writer};
 use crate::ids::{ApiKeyId, GuardrailId, PresetId, WorkspaceId};
 use crate::json::Json;
+use crate::statistics::Probability;
 use crate::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageOutcome, UsageRecord, UsageShare,
-    UsageSource,
+    AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageOutcome,
+    UsageRecord, UsageShare, UsageSource,
 };
-
-/// The first version whose records have a preset.
-const VERSION_WITH_PRESET: u8 = 5;
 
 impl Writer {
     pub(super) fn attempts(&mut self, attempts: &[AttemptRecord]) {
@@ -45,6 +43,16 @@ impl Writer {
         self.text(finding.action.as_str());
         self.text(&finding.path);
         self.number(u64::from(finding.count));
+    }
+
+    pub(super) fn evidence(&mut self, evidence: &AnswerEvidence) {
+        self.number(u64::from(evidence.position));
+        let AnswerEvidence { question, model, provider, wire, method, decision, score, probabilities, .. } = evidence;
+        for text in [question, model.as_str(), provider, wire, method.as_str(), decision.text()] {
+            self.text(text);
+        }
+        self.option(score.as_ref(), |writer, score| writer.raw(&score.get().to_le_bytes()));
+        self.option(probabilities.as_ref().map(Json::text), Self::text);
     }
 
     pub(super) fn record(&mut self, record: &UsageRecord) {
@@ -141,16 +149,22 @@ impl Reader<'_> {
         self.option(|reader| reader.text().map(str::to_owned))
     }
 
-    /// Reads the preset of a record, which entries before version 5 do not have.
-    #[expect(clippy::option_option, reason = "malformed, absent, present")]
-    fn preset(&mut self) -> Option<Option<PresetReference>> {
-        if self.version() < VERSION_WITH_PRESET {
-            return Some(None);
-        }
-        let preset = |reader: &mut Self| {
-            Some(PresetReference { id: PresetId::from_uuid(reader.uuid()?), version: reader.small()? })
-        };
-        self.option(preset)
+    fn preset(&mut self) -> Option<PresetReference> {
+        Some(PresetReference { id: PresetId::from_uuid(self.uuid()?), version: self.small()? })
+    }
+
+    pub(super) fn evidence(&mut self) -> Option<AnswerEvidence> {
+        Some(AnswerEvidence {
+            position: self.small()?,
+            question: self.text()?.to_owned(),
+            model: self.text()?.parse().ok()?,
+            provider: self.text()?.to_owned(),
+            wire: self.text()?.to_owned(),
+            method: AnswerMethod::from_name(self.text()?)?,
+            decision: Json::parse(self.text()?).ok()?,
+            score: self.option(|reader| Probability::new(f64::from_le_bytes(reader.raw()?)).ok())?,
+            probabilities: self.option(|reader| Json::parse(reader.text()?).ok())?,
+        })
     }
 
     pub(super) fn record(&mut self) -> Option<UsageRecord> {
@@ -179,7 +193,7 @@ impl Reader<'_> {
             created_at: self.time()?,
             latency: self.duration()?,
             client_address: self.address()?,
-            preset: self.preset()?,
+            preset: self.option(Self::preset)?,
         })
     }
 }

@@ -10,9 +10,11 @@ use crate::budget::{Account, ResetInterval};
 use crate::ids::{DestinationId, GuardrailId, OutboxId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::pricing::TokenPrices;
+use crate::statistics::Probability;
 use crate::testing::SequentialIds;
 use crate::usage::{
-    AttemptOutcome, FilterAction, Finding, OutboxMessage, PresetReference, UsageOutcome, UsageShare, UsageSource,
+    AnswerEvidence, AnswerMethod, AttemptOutcome, FilterAction, Finding, OutboxMessage, PresetReference, UsageOutcome,
+    UsageShare, UsageSource,
 };
 
 fn guardrail(number: u128) -> GuardrailId {
@@ -109,7 +111,23 @@ fn charge() -> UsageCharge {
         destination_id: DestinationId::from_uuid(Uuid::from_u128(9)),
         payload: Json::parse(r#"{"resourceSpans":[]}"#).unwrap(),
     };
-    UsageCharge { record: record(), messages: vec![message] }
+    let bare = AnswerEvidence {
+        position: 300,
+        question: "ü".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "acme".to_owned(),
+        wire: "system-one".to_owned(),
+        method: AnswerMethod::LabelProbabilities,
+        decision: Json::parse("true").unwrap(),
+        score: None,
+        probabilities: None,
+    };
+    let scored = AnswerEvidence {
+        score: Some(Probability::new(0.93).unwrap()),
+        probabilities: Some(Json::parse(r#"{"a":0.93}"#).unwrap()),
+        ..bare.clone()
+    };
+    UsageCharge { record: record(), messages: vec![message], evidence: vec![bare, scored] }
 }
 
 fn sent() -> SentEntry {
@@ -173,51 +191,16 @@ fn client_address_of_either_family_takes_its_bytes_and_one() {
         let entry = SentEntry { client_address, ..sent() };
         assert_eq!(encoded(client_address).len(), bare + bytes, "{address}");
         assert_eq!(Entry::decode(EntryKind::Sent as u8, &entry.encode()), Ok(Entry::Sent(Box::new(entry))));
-        let charge = UsageCharge { record: UsageRecord { client_address, ..record() }, messages: Vec::new() };
+        let charge = UsageCharge::new(UsageRecord { client_address, ..record() });
         let decoded = Entry::decode(EntryKind::Charged as u8, &encode_charged(&charge, &[]));
         assert_eq!(decoded, Ok(Entry::Charged(Box::new(FoldEntry { charge, allowances: Vec::new() }))));
-    }
-}
-
-/// The records of version 4 end without the preset.
-#[test]
-fn decode_reads_records_of_the_version_without_preset() {
-    let charge = UsageCharge { record: UsageRecord { preset: None, ..record() }, messages: Vec::new() };
-    let payload = encode_charged(&charge, &allowances());
-    let (record, no_messages) = (&payload[1..payload.len() - 2], [0]);
-    let older = [&[4], record, &no_messages].concat();
-    let fold = FoldEntry { charge, allowances: allowances() };
-    assert_eq!(Entry::decode(EntryKind::Charged as u8, &older), Ok(Entry::Charged(Box::new(fold))));
-}
-
-/// The entries of version 3 end without the length of the address.
-#[test]
-fn decode_reads_entries_of_the_version_without_client_address() {
-    let sent = SentEntry { client_address: None, ..sent() };
-    let (payload, last) = (sent.encode(), sent.encode().len() - 1);
-    let older = [&[3], &payload[1..last]].concat();
-    assert_eq!(Entry::decode(EntryKind::Sent as u8, &older), Ok(Entry::Sent(Box::new(sent))));
-
-    let record = UsageRecord { client_address: None, preset: None, ..record() };
-    let charge = UsageCharge { record, messages: Vec::new() };
-    let payload = encode_charged(&charge, &allowances());
-    let (record, no_messages) = (&payload[1..payload.len() - 3], [0]);
-    let older = [&[3], record, &no_messages].concat();
-    let fold = FoldEntry { charge, allowances: allowances() };
-    assert_eq!(Entry::decode(EntryKind::Charged as u8, &older), Ok(Entry::Charged(Box::new(fold))));
-
-    for (kind, payload, entry) in
-        all().into_iter().filter(|(kind, ..)| !matches!(kind, EntryKind::Sent | EntryKind::Charged))
-    {
-        let older = [&[3], &payload[1..]].concat();
-        assert_eq!(Entry::decode(kind as u8, &older), Ok(entry), "{kind:?}");
     }
 }
 
 #[test]
 fn decode_names_unknown_versions_and_kinds() {
     let payload = encode_released(&record().id);
-    for other in [OLDEST_VERSION - 1, VERSION + 1] {
+    for other in [VERSION - 1, VERSION + 1] {
         let foreign = [&[other], &payload[1..]].concat();
         assert_eq!(Entry::decode(EntryKind::Released as u8, &foreign), Err(InvalidEntry::Version(other)));
     }
@@ -228,6 +211,7 @@ fn decode_names_unknown_versions_and_kinds() {
 fn charge_with_one_attempt_takes_fewer_bytes_than_are_reserved() {
     let mut charge = charge();
     charge.messages.clear();
+    charge.evidence.clear();
     let bytes = encode_charged(&charge, &allowances()).len();
     let UsageRecord { attempts, guardrails, .. } = &charge.record;
     let reserved = charge_bytes(attempts.len(), allowances().len(), guardrails.len());

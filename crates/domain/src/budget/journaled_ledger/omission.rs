@@ -22,6 +22,8 @@ const PICO_DIGITS: u32 = 12;
 pub(super) enum Omission {
     /// The caller's trace, and the messages to destinations.
     Trace,
+    /// The evidence of the answers.
+    Evidence,
     /// The findings of guardrails.
     Findings,
     /// The separate attempts: those at the same prices become one.
@@ -33,12 +35,13 @@ pub(super) enum Omission {
 
 impl Omission {
     /// All omissions, in order of their application.
-    pub(super) const ALL: [Self; 4] = [Self::Trace, Self::Findings, Self::Attempts, Self::Everything];
+    pub(super) const ALL: [Self; 5] = [Self::Trace, Self::Evidence, Self::Findings, Self::Attempts, Self::Everything];
 
     /// Returns the name in the log.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace and messages",
+            Self::Evidence => "evidence",
             Self::Findings => "findings",
             Self::Attempts => "single attempts",
             Self::Everything => "all but the sum",
@@ -47,12 +50,13 @@ impl Omission {
 
     /// Leaves the detail out. Returns false if the charge does not have it.
     pub(super) fn apply(self, charge: &mut UsageCharge) -> bool {
-        let UsageCharge { record, messages } = charge;
+        let UsageCharge { record, messages, evidence } = charge;
         match self {
             Self::Trace => {
                 let had_messages = !std::mem::take(messages).is_empty();
                 record.trace.take().is_some() || had_messages
             }
+            Self::Evidence => !std::mem::take(evidence).is_empty(),
             Self::Findings => !std::mem::take(&mut record.findings).is_empty(),
             Self::Attempts => {
                 let merged = merge_attempts(&record.attempts);

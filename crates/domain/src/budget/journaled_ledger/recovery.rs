@@ -334,5 +334,5 @@ fn abandoned(sent: SentEntry) -> Option<FoldEntry> {
     let record = abandoned_record(&request, &hold)?;
     let borne = record.cost.min(sent.amount);
     let allowances = sent.counters.iter().map(|counter| (*counter, borne)).collect();
-    Some(FoldEntry { charge: UsageCharge { record, messages: Vec::new() }, allowances })
+    Some(FoldEntry { charge: UsageCharge::new(record), allowances })
 }

@@ -106,7 +106,7 @@ fn management() -> Principal {
 #[tokio::test]
 async fn management_key_reads_records_of_its_workspaces_only() {
     let store = MemoryStore::new();
-    let charge = UsageCharge { record: record(), messages: Vec::new() };
+    let charge = UsageCharge::new(record());
     store.ledger().settle(&charge).await.unwrap();
     let own = charge.record.workspace_id;
     let read = async |workspaces: Option<Vec<WorkspaceId>>| {
@@ -121,14 +121,14 @@ async fn management_key_reads_records_of_its_workspaces_only() {
 
 async fn read(record: UsageRecord) -> Generation {
     let store = MemoryStore::new();
-    store.ledger().settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
+    store.ledger().settle(&UsageCharge::new(record)).await.unwrap();
     getting(store.usage()).execute(&management(), &id()).await.unwrap()
 }
 
 #[tokio::test]
 async fn execute_finds_record_for_its_workspace_and_management_keys() {
     let store = MemoryStore::new();
-    store.ledger().settle(&UsageCharge { record: record(), messages: Vec::new() }).await.unwrap();
+    store.ledger().settle(&UsageCharge::new(record())).await.unwrap();
     let get = getting(store.usage());
     for caller in [inference(1), management()] {
         assert_eq!(get.execute(&caller, &id()).await.unwrap().record, record());

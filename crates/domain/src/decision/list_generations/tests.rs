@@ -29,7 +29,7 @@ fn management(number: u64) -> Principal {
 }
 
 fn settle(store: &MemoryStore, number: u64) {
-    let charge = UsageCharge { record: usage_record(number.into(), 7), messages: Vec::new() };
+    let charge = UsageCharge::new(usage_record(number.into(), 7));
     store.ledger().settle(&charge).now_or_never().expect("the fake never waits").unwrap();
 }
 

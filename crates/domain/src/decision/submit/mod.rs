@@ -8,7 +8,7 @@
 //! | `call`, `shared_call` | the plan and its coverage | `EndedCall`: the outcome and the share of its cost |
 //! | `sub_request`, `attempt`, `attempt_budget` | a sub-request | attempts, each covered by the hold, and `SubRequestOutcome` |
 //! | `outcome` | the call's outcome | answers or a failure; `RequestCost` |
-//! | `settle` | the request, answers, cost | the record and its charge, and only then `Decision` |
+//! | `settle`, `evidence` | the request, answers, cost | the record, its evidence and its charge, and only then `Decision` |
 
 mod affordable;
 mod attempt;
@@ -17,6 +17,7 @@ mod attempts;
 mod bounds;
 mod call;
 mod call_key;
+mod evidence;
 mod failure_log;
 pub(in crate::decision) mod filter;
 mod held_plan;

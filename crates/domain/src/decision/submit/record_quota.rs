@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::budget::ResetInterval;
+use crate::budget::{ResetInterval, UsageCharge};
 use crate::decision::RecordQuotaExceeded;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::system::TimeSource;
-use crate::usage::{UsageRecord, UsageRepository};
+use crate::usage::UsageRepository;
 
 /// The lifetime of a cached volume. It contains new records of this process at once, but not those of other processes.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -83,10 +83,10 @@ impl RecordQuota {
         Err(RecordQuotaExceeded { limit, used, resets_at, resets_in })
     }
 
-    /// Adds a record that was written.
-    pub(super) fn add(&self, record: &UsageRecord) {
-        if let Some(known) = self.lock().get_mut(&record.workspace_id) {
-            known.bytes = known.bytes.saturating_add(record.stored_bytes());
+    /// Adds a charge that was written.
+    pub(super) fn add(&self, charge: &UsageCharge) {
+        if let Some(known) = self.lock().get_mut(&charge.record.workspace_id) {
+            known.bytes = known.bytes.saturating_add(charge.stored_bytes());
         }
     }
 

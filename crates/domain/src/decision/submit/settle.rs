@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::EndedCall;
+use super::evidence::collect_evidence;
 use super::hold::HoldPlanner;
 use super::outcome::{CallOutcome, Failure, RequestCost, Served, merge};
 use super::record_quota::RecordQuota;
@@ -14,7 +15,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::routing::{AttemptFailureKind, RoutingFunnel};
-use crate::usage::{UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AnswerEvidence, UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.
 pub(super) struct Settlement {
@@ -38,6 +39,7 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
+        let evidence = collect_evidence(request, &outcome);
         let (answers, mut served) = match merge(&request.body, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
@@ -51,7 +53,7 @@ impl Settlement {
         };
         let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
-        self.charge(request, record, Some(answers.json())).await?;
+        self.charge(request, record, Some((answers.json(), evidence))).await?;
         let filtered = &mut request.filtered;
         Ok(Decision {
             id: request.id.clone(),
@@ -112,8 +114,9 @@ impl Settlement {
         &self,
         request: &Request,
         record: UsageRecord,
-        answers: Option<&Json>,
+        answered: Option<(&Json, Vec<AnswerEvidence>)>,
     ) -> Result<(), SubmitDecisionError> {
+        let (answers, evidence) = answered.unzip();
         let HoldPlanner { ledger, metrics, .. } = &*self.hold_planner;
         let exchange = TraceContent {
             provider_input: &request.body.provider_input,
@@ -121,10 +124,10 @@ impl Settlement {
             redacted_labels: request.filtered.redacted_labels.as_ref(),
         };
         let messages = self.broadcaster.messages(&record, &exchange);
-        let charge = UsageCharge { record, messages };
+        let charge = UsageCharge { record, messages, evidence: evidence.unwrap_or_default() };
         ledger.settle(&charge).await?;
+        self.record_quota.add(&charge);
         let UsageCharge { record, .. } = &charge;
-        self.record_quota.add(record);
         let held = request.lock_hold().amount;
         if request.is_limited && record.cost > held {
             tracing::warn!(

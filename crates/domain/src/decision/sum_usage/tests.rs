@@ -27,7 +27,7 @@ fn record(number: u64, day: u64) -> UsageRecord {
 }
 
 async fn settle(store: &MemoryStore, record: UsageRecord) {
-    store.ledger().settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
+    store.ledger().settle(&UsageCharge::new(record)).await.unwrap();
 }
 
 #[tokio::test]

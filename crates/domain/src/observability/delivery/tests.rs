@@ -98,7 +98,7 @@ impl Fixture {
 
     async fn put(&self, messages: Vec<OutboxMessage>) {
         let record = usage_record(1, 7);
-        self.store.ledger().settle(&UsageCharge { record, messages }).await.unwrap();
+        self.store.ledger().settle(&UsageCharge { messages, ..UsageCharge::new(record) }).await.unwrap();
     }
 
     fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {

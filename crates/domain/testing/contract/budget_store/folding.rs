@@ -152,7 +152,7 @@ pub(super) async fn fold_adds_messages_and_bytes_once(stores: &Stores) {
     insert_fixtures(stores).await;
     let (payer, process) = (payer(1), Holder::register(stores, 1).await);
     let with = |number, messages| FoldEntry {
-        charge: UsageCharge { record: record(number, payer.clone(), 1, noon()), messages },
+        charge: UsageCharge { messages, ..UsageCharge::new(record(number, payer.clone(), 1, noon())) },
         allowances: Vec::new(),
     };
     process.fold(stores, vec![with(1, vec![message(1), message(2)]), with(1, vec![message(3)])]).await;

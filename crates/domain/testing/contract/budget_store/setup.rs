@@ -49,7 +49,7 @@ pub(super) fn ask_at(payer: &Payer, at: DateTime<Utc>, pico: i64, counters: &[Co
 
 pub(super) fn entry(record: UsageRecord, allowances: &[(CounterId, i64)]) -> FoldEntry {
     FoldEntry {
-        charge: UsageCharge { record, messages: Vec::new() },
+        charge: UsageCharge::new(record),
         allowances: allowances.iter().map(|(counter, pico)| (*counter, usd(*pico))).collect(),
     }
 }

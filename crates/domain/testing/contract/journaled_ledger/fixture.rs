@@ -313,7 +313,7 @@ impl RenewingProcess {
     }
 
     pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
-        self.ledger.settle(&UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+        self.ledger.settle(&UsageCharge::new(usage_record(number, pico))).await
     }
 
     /// Does background work until everything is folded: the second round is that of a renewed ledger.
@@ -343,7 +343,7 @@ impl Process {
     }
 
     pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
-        self.ledger.settle(&UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+        self.ledger.settle(&UsageCharge::new(usage_record(number, pico))).await
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn records_go_without_their_trace_above_half_of_the_journal(mac
     let charge = async |number: u128| {
         process.hold(number, 10).await.unwrap().unwrap();
         let record = UsageRecord { trace: Some(text(3_000)), ..usage_record(number, 7) };
-        process.ledger.settle(&UsageCharge { record, messages: Vec::new() }).await.unwrap();
+        process.ledger.settle(&UsageCharge::new(record)).await.unwrap();
     };
     let is_traced = async |number| fixture.record(number).await.expect("it is recorded").trace.is_some();
     let is_above_half = || {
@@ -96,7 +96,7 @@ pub(super) async fn charge_of_any_size_is_recorded_and_ends_its_hold(machine: &L
             ..usage_record(number, 0)
         };
         process.hold(number, 500_000).await.unwrap().unwrap();
-        process.ledger.settle(&UsageCharge { record, messages: messages.clone() }).await.unwrap();
+        process.ledger.settle(&UsageCharge { messages: messages.clone(), ..UsageCharge::new(record) }).await.unwrap();
         assert_eq!(process.ledger.open_calls(), 0);
         process.ledger.flush().await.unwrap();
         let found = fixture.record(number).await.expect("it is recorded");

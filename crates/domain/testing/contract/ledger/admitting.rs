@@ -91,7 +91,7 @@ pub(super) async fn invalid_call_fails_alone_among_concurrent_calls(stores: &Sto
     let reserving = join_all(claims.map(|hold_request| stores.ledger.reserve(hold_request)));
     let missing = id(50);
     let extending = stores.ledger.increase(&missing, usd(1), &[]);
-    let charge = UsageCharge { record: record(51, payer(1), 3, utc("2026-07-15T12:00:00Z")), messages: Vec::new() };
+    let charge = UsageCharge::new(record(51, payer(1), 3, utc("2026-07-15T12:00:00Z")));
     let settling = stores.ledger.settle(&charge);
     let (reserved, (extended, settled)) =
         futures_util::future::join(reserving, futures_util::future::join(extending, settling)).await;
@@ -114,7 +114,7 @@ pub(super) async fn amount_out_of_range_fails_alone(stores: &Stores) {
     let now = utc("2026-07-15T12:00:00Z");
     let charges = (2..=9).map(|number| {
         let record = record(number, payer(if number == 5 { 1 } else { 2 }), 11, now);
-        UsageCharge { record, messages: Vec::new() }
+        UsageCharge::new(record)
     });
     let charges: Vec<_> = charges.collect();
     let settling = charges.iter().map(|charge| stores.ledger.settle(charge));
@@ -126,7 +126,7 @@ pub(super) async fn amount_out_of_range_fails_alone(stores: &Stores) {
     spend(stores, 5, &payer(1), 10).await;
 
     let below = |pico| crate::usage::UsageRecord { cost: usd(pico), ..record(10, payer(2), 0, now) };
-    let settled = stores.ledger.settle(&UsageCharge { record: below(-1), messages: Vec::new() }).await;
+    let settled = stores.ledger.settle(&UsageCharge::new(below(-1))).await;
     assert!(matches!(settled, Err(StoreError::Corrupt(_))), "nothing is paid out");
     let reserved =
         stores.ledger.reserve(crate::budget::HoldRequest { amount: usd(-1), ..hold_request(11, payer(2), 0) }).await;

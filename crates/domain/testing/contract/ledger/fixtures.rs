@@ -125,7 +125,7 @@ pub(in super::super) async fn spend(stores: &Stores, number: u64, payer: &Payer,
 }
 
 pub(in super::super) async fn settle(stores: &Stores, record: UsageRecord) {
-    let settled = stores.ledger.settle(&UsageCharge { record, messages: Vec::new() }).await;
+    let settled = stores.ledger.settle(&UsageCharge::new(record)).await;
     settled.expect("a record is charged");
 }
 

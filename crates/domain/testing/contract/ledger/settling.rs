@@ -99,7 +99,7 @@ pub(super) async fn charge_enqueues_messages_once(stores: &Stores) {
     let now = utc("2026-07-15T12:00:00Z");
     let settle = async |number, messages| {
         let record = record(number, payer(1), 1, now);
-        stores.ledger.settle(&UsageCharge { record, messages }).await.unwrap();
+        stores.ledger.settle(&UsageCharge { messages, ..UsageCharge::new(record) }).await.unwrap();
     };
     settle(1, vec![message(1), message(2)]).await;
     settle(1, vec![message(3)]).await;
@@ -115,7 +115,7 @@ pub(super) async fn charge_enqueues_messages_once(stores: &Stores) {
     assert_eq!(found, [message(1), message(2), message(4)]);
 
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, ..record(5, payer(1), 1, now) };
-    stores.ledger.settle(&UsageCharge { record: abandoned, messages: Vec::new() }).await.unwrap();
+    stores.ledger.settle(&UsageCharge::new(abandoned)).await.unwrap();
     settle(5, vec![message(5)]).await;
     assert_eq!(stores.outbox.status().await.unwrap().pending, 4, "the message of the real record is put out");
 }

@@ -93,7 +93,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         let counters = periods.into_iter().chain([CounterPeriod::Lifetime]);
         counters.map(move |period| (CounterId { account, period }, Usd::from_pico(i64::MAX)))
     });
-    (UsageCharge { record, messages: vec![message; 3] }, allowances.collect())
+    (UsageCharge { messages: vec![message; 3], ..UsageCharge::new(record) }, allowances.collect())
 }
 
 #[test]

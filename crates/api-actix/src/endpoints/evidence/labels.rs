@@ -1,0 +1,128 @@
+//! `POST /labels`: labels of many answers.
+#![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
+
+use domain::evidence::{EvidenceError, LabelDraft, LabelError, NewLabel};
+use domain::json::Json;
+
+use super::feedback::{LabelSourceName, source};
+use super::generation_id;
+use crate::endpoints::prelude::*;
+use crate::http::members::{MemberNames, Members, invalid, string};
+
+pub(crate) const ROUTE: Route = Route::management(
+    Method::Post,
+    "/labels",
+    |call, by, payload| Box::pin(handle(call, by, payload)),
+    tags::EVIDENCE,
+    describe,
+)
+.with_body();
+
+fn describe() -> Operation {
+    let description = "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by \
+                       itself. The same content again changes nothing, so that a call can be repeated.";
+    let response = BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels.");
+    Operation::management("addLabels", "Label answers", description)
+        .body(BodySchema::of::<LabelsRequest>(), None)
+        .answer(response, "The effects, with the rejected labels", &[400, 415])
+}
+
+async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    parameters::check_names(call.request.query_string(), &[])?;
+    let body = call.read_json(payload).await?;
+    let rows = read_rows(body.text()?)?;
+    let drafts: Vec<LabelDraft> = rows.iter().flatten().cloned().collect();
+    let mut stored = call.gateway.services.evidence.labels.execute(by, &drafts).await?.into_iter();
+    let mut view = LabelsView { changed: 0, unchanged: 0, errors: Vec::new() };
+    for (index, row) in rows.into_iter().enumerate() {
+        let result = row.and_then(|_| {
+            let result = stored.next().unwrap_or(Err(LabelError::NotFound));
+            result.map_err(|error| error.to_string())
+        });
+        match result {
+            Ok(true) => view.changed += 1,
+            Ok(false) => view.unchanged += 1,
+            Err(message) => view.errors.push(RejectedLabel { index, message }),
+        }
+    }
+    Ok(Data::respond(StatusCode::OK, view))
+}
+
+/// Reads the labels. One that is malformed is rejected by itself.
+fn read_rows(text: &str) -> Result<Vec<Result<LabelDraft, String>>, ApiError> {
+    let members = Members::read(text, MemberNames { writable: &["labels"], read_only: &[], neutral: &[] })?;
+    let rows = members.present("labels").and_then(Json::elements);
+    let rows = rows.ok_or_else(|| invalid("labels", "must be an array of labels"))?;
+    if rows.len() > NewLabel::MAX_IN_A_CALL {
+        return Err(EvidenceError::LabelCount.into());
+    }
+    Ok(rows.iter().map(|row| read_row(row.text()).map_err(|error| error.text().to_owned())).collect())
+}
+
+const LABEL: MemberNames =
+    MemberNames { writable: &["generation_id", "question", "label", "source"], read_only: &[], neutral: &[] };
+
+fn read_row(text: &str) -> Result<LabelDraft, ApiError> {
+    let members = Members::read(text, LABEL)?;
+    Ok(LabelDraft {
+        id: members.required("generation_id", generation_id)?,
+        question: members.required("question", string)?,
+        value: members.required("label", |_, value| Ok(value.clone()))?,
+        source: members.required("source", source)?,
+    })
+}
+
+/// The effects of labels.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LabelEffects)]
+struct LabelsView {
+    /// The number of labels that are a new version.
+    changed: u64,
+    /// The number of labels that answers have already.
+    unchanged: u64,
+    errors: Vec<RejectedLabel>,
+}
+
+/// A rejected label.
+#[derive(Serialize, ToSchema)]
+struct RejectedLabel {
+    /// Its index in the body.
+    index: usize,
+    message: String,
+}
+
+/// Labels of answers.
+#[derive(ToSchema)]
+struct LabelsRequest {
+    #[schema(max_items = 1000)]
+    labels: Vec<LabelRequest>,
+}
+
+/// The label of an answer.
+#[derive(ToSchema)]
+struct LabelRequest {
+    generation_id: String,
+    question: String,
+    /// True or false, the option, or the number of the level; also as a string.
+    #[schema(value_type = Value)]
+    label: serde_json::Value,
+    source: LabelSourceName,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malformed_rows_are_rejected_by_themselves() {
+        let good = r#"{"generation_id":"gen-dec-a","question":"q","label":"x","source":"human"}"#;
+        let read = |rows: &str| read_rows(&format!(r#"{{"labels":[{rows}]}}"#));
+        let rows = read(&format!(r#"{good},1,{{"generation_id":"gen-dec-a","question":"q"}}"#)).unwrap();
+        assert_eq!(rows[0].as_ref().unwrap().value.text(), "\"x\"");
+        assert!(rows[1].is_err());
+        assert_eq!(rows[2].as_ref().unwrap_err(), "label: is required");
+        let many = vec![good; NewLabel::MAX_IN_A_CALL + 1].join(",");
+        assert_eq!(read(&many).unwrap_err().text(), "a call has at most 1000 labels");
+        assert!(read_rows(r#"{"labels":{}}"#).is_err() && read_rows("{}").is_err() && read_rows("[]").is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! Evidence of the answers of presets, and their labels.
+
+pub(crate) mod feedback;
+pub(crate) mod labels;
+pub(crate) mod list;
+mod record;
+
+use domain::evidence::EvidenceError;
+use domain::ids::DecisionId;
+use domain::json::Json;
+
+use crate::http::error::ApiError;
+use crate::http::members::{invalid, located};
+
+impl From<EvidenceError> for ApiError {
+    fn from(error: EvidenceError) -> Self {
+        let plain = Self::from_kind(error.kind());
+        match error {
+            EvidenceError::Restricted(restricted) => restricted.into(),
+            EvidenceError::Store(store) => Self::store(store),
+            EvidenceError::NotFound => plain,
+            EvidenceError::Label { question, error } => located(plain, &format!("labels.{question}"), &error),
+            EvidenceError::LabelCount | EvidenceError::EmptyRange | EvidenceError::Cursor(_) => {
+                plain.message(error.to_string())
+            }
+        }
+    }
+}
+
+/// Reads the id of a Decisions request.
+fn generation_id(name: &str, value: &Json) -> Result<DecisionId, ApiError> {
+    let id = value.as_string().and_then(|text| text.parse().ok());
+    id.ok_or_else(|| invalid(name, "must be the id of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -"))
+}

@@ -1,0 +1,167 @@
+//! Evidence as JSON and as CSV.
+
+use domain::evidence::{Evidence, Label};
+use domain::json::Json;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::http::csv::{CsvValue, csv_line};
+use crate::http::response::{opaque, raw, time, usd};
+
+/// The evidence of one answer of a preset.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Evidence)]
+pub(super) struct EvidenceView<'a> {
+    /// The id of the Decisions request.
+    generation_id: &'a str,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = "uuid")]
+    workspace_id: String,
+    #[schema(format = "uuid")]
+    preset_id: String,
+    /// The id of the version that was asked.
+    preset_version_id: String,
+    #[schema(value_type = u64, minimum = 1)]
+    preset_version: u32,
+    question: &'a str,
+    /// The resolved model.
+    model: &'a str,
+    provider: &'a str,
+    wire: &'a str,
+    /// `native` to decision models; of chat models `label_probabilities` or `stated`.
+    method: &'static str,
+    /// True or false, the option, or the number of the level.
+    #[schema(value_type = Value)]
+    decision: Box<RawValue>,
+    /// The largest probability; null without a distribution.
+    #[schema(required, value_type = Option<f64>)]
+    score: Option<Box<RawValue>>,
+    /// The 8 largest probabilities as returned; of a yes-or-no question that of `true`.
+    #[schema(required, value_type = Option<Object>)]
+    probabilities: Option<Box<RawValue>>,
+    /// The current label.
+    #[schema(required)]
+    label: Option<LabelView<'a>>,
+    /// The cost of the whole request in USD; null if its record was removed.
+    #[schema(required, value_type = Option<f64>)]
+    total_cost: Option<Box<RawValue>>,
+    /// The duration of the whole request in milliseconds; null if its record was removed.
+    #[schema(required, value_type = Option<u64>)]
+    latency: Option<u128>,
+}
+
+/// The right decision of an answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Label)]
+struct LabelView<'a> {
+    #[schema(value_type = Value)]
+    value: Box<RawValue>,
+    /// `human`, `reference` or `system`.
+    source: &'static str,
+    /// The number of the version: each change adds one.
+    #[schema(value_type = u64, minimum = 1)]
+    version: u32,
+    /// The author: `key:` and the id of a key, or `user:` and an operating system user.
+    created_by: &'a str,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+impl<'a> EvidenceView<'a> {
+    pub(super) fn new(row: &'a Evidence) -> Self {
+        let answer = &row.answer;
+        Self {
+            generation_id: row.id.as_str(),
+            created_at: time(row.created_at),
+            workspace_id: row.workspace_id.to_string(),
+            preset_id: row.preset.id.to_string(),
+            preset_version_id: version_id(row),
+            preset_version: row.preset.version,
+            question: &answer.question,
+            model: answer.model.as_str(),
+            provider: &answer.provider,
+            wire: &answer.wire,
+            method: answer.method.as_str(),
+            decision: opaque(&answer.decision),
+            score: score(row).map(raw),
+            probabilities: answer.probabilities.as_ref().map(opaque),
+            label: row.label.as_ref().map(LabelView::new),
+            total_cost: row.cost.map(usd),
+            latency: row.latency.map(|latency| latency.as_millis()),
+        }
+    }
+}
+
+impl<'a> LabelView<'a> {
+    fn new(label: &'a Label) -> Self {
+        Self {
+            value: opaque(&label.value),
+            source: label.source.as_str(),
+            version: label.version,
+            created_by: &label.created_by,
+            created_at: time(label.created_at),
+        }
+    }
+}
+
+fn version_id(row: &Evidence) -> String {
+    format!("{}.{}", row.preset.id, row.preset.version)
+}
+
+fn score(row: &Evidence) -> Option<String> {
+    row.answer.score.map(|score| score.get().to_string())
+}
+
+const COLUMNS: [&str; 17] = [
+    "generation_id",
+    "created_at",
+    "preset_version_id",
+    "question",
+    "model",
+    "provider",
+    "wire",
+    "method",
+    "decision",
+    "score",
+    "probabilities",
+    "label",
+    "label_source",
+    "label_version",
+    "labelled_at",
+    "cost_usd",
+    "latency_ms",
+];
+
+/// Returns the line of column names.
+pub(super) fn csv_head() -> String {
+    csv_line(&COLUMNS.map(CsvValue::plain))
+}
+
+/// Returns the line of an answer. Decisions and labels that are strings are written without quotes.
+pub(super) fn evidence_csv_line(row: &Evidence) -> String {
+    let plain = |value: Option<String>| value.map_or(CsvValue::Empty, CsvValue::Plain);
+    let value = |json: &Json| CsvValue::Text(json.as_string().unwrap_or_else(|| json.text().to_owned()));
+    let (answer, label) = (&row.answer, row.label.as_ref());
+    let cells: [CsvValue; COLUMNS.len()] = [
+        CsvValue::plain(row.id.as_str()),
+        CsvValue::Plain(time(row.created_at)),
+        CsvValue::Plain(version_id(row)),
+        CsvValue::of(Some(&answer.question)),
+        CsvValue::of(Some(answer.model.as_str())),
+        CsvValue::of(Some(&answer.provider)),
+        CsvValue::plain(&answer.wire),
+        CsvValue::plain(answer.method.as_str()),
+        value(&answer.decision),
+        plain(score(row)),
+        CsvValue::of(answer.probabilities.as_ref().map(Json::text)),
+        label.map_or(CsvValue::Empty, |label| value(&label.value)),
+        plain(label.map(|label| label.source.as_str().to_owned())),
+        plain(label.map(|label| label.version.to_string())),
+        plain(label.map(|label| time(label.created_at))),
+        plain(row.cost.map(|cost| cost.to_string())),
+        plain(row.latency.map(|latency| latency.as_millis().to_string())),
+    ];
+    csv_line(&cells)
+}

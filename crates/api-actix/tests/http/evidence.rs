@@ -1,0 +1,147 @@
+//! Evidence of the answers of presets, and their labels.
+
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{Caller, Gateway, Setup, answer, workspace};
+
+const CONFIG: &str = r#"{"models":["acme/judge"],"questions":{"refund":{"type":"noul","instructions":"?"},
+    "queue":{"type":"choice","instructions":"?","criteria":{"billing":null,"other":null}}}}"#;
+const ANSWERS: &str = r#"{"refund":{"type":"noul","noul":0.25},
+    "queue":{"type":"choice","choice":"billing","probabilities":{"billing":0.75,"other":0.25}}}"#;
+
+fn of_workspace(path: &str) -> String {
+    format!("{path}workspace_id={}", workspace(1))
+}
+
+/// Returns a gateway with an answer of the preset, and the id of the answer.
+async fn with_answer() -> (Gateway, String) {
+    let gateway = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await.start();
+    let path = of_workspace("/presets/triage/decisions?");
+    assert_eq!(gateway.json(Caller::Management, "POST", &path, CONFIG).await.status, 200);
+    let answered = gateway.decide(r#"{"model":"@preset/triage","state":"It smokes.","questions":{}}"#).await;
+    assert_eq!(answered.status, 200, "{}", String::from_utf8_lossy(&answered.body));
+    let id = answered.json()["id"].as_str().unwrap().to_owned();
+    (gateway, id)
+}
+
+async fn rows(gateway: &Gateway, query: &str) -> Value {
+    let reply = gateway.get(Caller::Inference, &format!("/evidence?preset=triage{query}"), &[]).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    reply.json()
+}
+
+async fn feedback(gateway: &Gateway, caller: Caller, body: &Value) -> Reply {
+    gateway.json(caller, "POST", "/generation/feedback", &body.to_string()).await
+}
+
+#[tokio::test]
+async fn answer_of_a_preset_has_a_row_a_question() {
+    let (gateway, id) = with_answer().await;
+    let page = rows(&gateway, "").await;
+    assert_eq!((page["data"].as_array().unwrap().len(), &page["next_cursor"]), (2, &json!(null)));
+    let [queue, refund] = [0, 1].map(|index| page["data"][index].clone());
+    for row in [&queue, &refund] {
+        assert_eq!(
+            (&row["generation_id"], &row["model"], &row["label"]),
+            (&json!(id), &json!("acme/judge"), &json!(null))
+        );
+        assert_eq!((&row["method"], &row["preset_version"]), (&json!("native"), &json!(1)));
+        assert!(row["total_cost"].is_number() && row["latency"].is_number(), "{row}");
+    }
+    let figures = |row: &Value| {
+        [row["question"].clone(), row["decision"].clone(), row["score"].clone(), row["probabilities"].clone()]
+    };
+    assert_eq!(
+        figures(&queue),
+        [json!("queue"), json!("billing"), json!(0.75), json!({"billing": 0.75, "other": 0.25})]
+    );
+    assert_eq!(figures(&refund), [json!("refund"), json!(false), json!(0.75), json!({"true": 0.25})]);
+    assert_eq!(
+        rows(&gateway, "&question=queue&version=1&model=acme/judge&labelled=false").await["data"],
+        json!([queue])
+    );
+    for query in ["&question=other", "&version=2", "&labelled=true", "&until=2020-01-01"] {
+        assert_eq!(rows(&gateway, query).await["data"], json!([]), "{query}");
+    }
+    let first = rows(&gateway, "&limit=1").await;
+    let next = rows(&gateway, &format!("&limit=1&cursor={}", first["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((&first["data"][0], &next["data"][0], &next["next_cursor"]), (&queue, &refund, &json!(null)));
+    // A request without the preset has no evidence.
+    let own = r#"{"model":"acme/judge","state":"s","questions":{"refund":{"type":"noul","instructions":"?"},
+        "queue":{"type":"choice","instructions":"?","criteria":{"billing":null,"other":null}}}}"#;
+    assert_eq!(gateway.decide(own).await.status, 200);
+    assert_eq!(rows(&gateway, "").await["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn evidence_is_exported_and_belongs_to_its_workspace() {
+    let (gateway, id) = with_answer().await;
+    let csv = gateway.get(Caller::Management, &of_workspace("/evidence?preset=triage&format=csv&"), &[]).await;
+    let text = String::from_utf8_lossy(&csv.body).into_owned();
+    assert!(text.contains("generation_id,created_at,") && text.contains(&format!("{id},")), "{text}");
+    assert!(text.contains(r#",billing,0.75,"{""billing"":0.75,""other"":0.25}",,,,,"#), "{text}");
+    let lines = gateway.get(Caller::Inference, "/evidence?preset=triage&format=jsonl", &[]).await;
+    assert_eq!(String::from_utf8_lossy(&lines.body).matches("{\"generation_id\":").count(), 2);
+    gateway.get(Caller::OfOtherWorkspace, "/evidence?preset=triage", &[]).await.expect_error(404);
+    gateway.get(Caller::OfOtherWorkspace, &of_workspace("/evidence?preset=triage&"), &[]).await.expect_error(403);
+    gateway.get(Caller::Inference, "/evidence", &[]).await.expect_error(400);
+    for query in ["&since=2027-01-01&until=2026-01-01", "&cursor=x", "&labelled=yes", "&version=x", "&labeled=true"] {
+        gateway.get(Caller::Inference, &format!("/evidence?preset=triage{query}"), &[]).await.expect_error(400);
+    }
+}
+
+#[tokio::test]
+async fn feedback_labels_answers_of_the_own_workspace() {
+    let (gateway, id) = with_answer().await;
+    let plain = json!({"generation_id": id, "category": "incorrect_response", "comment": "no"});
+    for caller in [Caller::Inference, Caller::Management] {
+        assert_eq!(feedback(&gateway, caller, &plain).await.json(), json!({"data": {"success": true}}));
+    }
+    let labelled =
+        |labels: Value| json!({"generation_id": id, "category": "other", "labels": labels, "source": "human"});
+    for _ in 0..2 {
+        let reply = feedback(&gateway, Caller::Inference, &labelled(json!({"refund": true, "queue": "other"}))).await;
+        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    }
+    let page = rows(&gateway, "&labelled=true").await;
+    let label = |index: usize| page["data"][index]["label"].clone();
+    assert_eq!((&label(0)["value"], &label(1)["value"]), (&json!("other"), &json!(true)));
+    assert_eq!((&label(0)["version"], &label(0)["source"]), (&json!(1), &json!("human")));
+    assert_eq!(label(0)["created_by"], format!("key:{}", Caller::Inference.id()));
+    assert_eq!(feedback(&gateway, Caller::Inference, &labelled(json!({"refund": false}))).await.status, 200);
+    assert_eq!(rows(&gateway, "&question=refund").await["data"][0]["label"]["version"], 2);
+    for (labels, message) in [
+        (json!({"queue": "x"}), r#"labels.queue: "x" is not a label of this question; valid: "billing", "other""#),
+        (
+            json!({"refund": 1, "queue": "other"}),
+            "labels.refund: 1 is not a label of this question; valid: true, false",
+        ),
+        (json!({"other": true}), r#"labels.other: unknown question; the preset has: "refund", "queue""#),
+    ] {
+        assert_eq!(feedback(&gateway, Caller::Inference, &labelled(labels)).await.expect_error(400), message);
+    }
+    assert_eq!(rows(&gateway, "&question=queue").await["data"][0]["label"]["version"], 1, "all or none");
+    feedback(&gateway, Caller::OfOtherWorkspace, &labelled(json!({"refund": true}))).await.expect_error(404);
+    let unknown = json!({"generation_id": "gen-dec-none", "category": "other"});
+    feedback(&gateway, Caller::Inference, &unknown).await.expect_error(404);
+    feedback(&gateway, Caller::Inference, &json!({"generation_id": id})).await.expect_error(400);
+}
+
+#[tokio::test]
+async fn labels_are_taken_each_by_itself() {
+    let (gateway, id) = with_answer().await;
+    let row = |question: &str, label: Value| json!({"generation_id": id, "question": question, "label": label, "source": "reference"});
+    let body = json!({"labels": [row("refund", json!("true")), row("queue", json!("x")), json!(1), row("refund", json!(true)),
+        {"generation_id": "gen-dec-none", "question": "refund", "label": true, "source": "reference"}]});
+    let post = async |caller: Caller| gateway.json(caller, "POST", "/labels", &body.to_string()).await;
+    let data = post(Caller::Management).await.json()["data"].clone();
+    assert_eq!((&data["changed"], &data["unchanged"]), (&json!(1), &json!(1)), "{data}");
+    let errors: Vec<_> = data["errors"].as_array().unwrap().iter().map(|error| error["index"].clone()).collect();
+    assert_eq!(errors, [1, 2, 4]);
+    assert_eq!(data["errors"][2]["message"], "generation not found");
+    let again = post(Caller::Management).await.json()["data"].clone();
+    assert_eq!((&again["changed"], &again["unchanged"]), (&json!(0), &json!(2)));
+    post(Caller::Inference).await.expect_error(403);
+    assert_eq!(rows(&gateway, "&labelled=true").await["data"][0]["label"]["value"], json!(true));
+}

@@ -1,0 +1,81 @@
+//! The evidence of the answers of a preset. Pure.
+
+use super::outcome::{CallOutcome, SubRequestOutcome};
+use super::request::Request;
+use crate::json::{Json, JsonPart};
+use crate::question::{Answer, AnswerValue, Question, QuestionKind};
+use crate::routing::{Candidate, Wire};
+use crate::statistics::{Decision, largest_probability};
+use crate::usage::{AnswerEvidence, AnswerMethod};
+
+/// Returns the evidence of the answers of a call, if the request names a preset. An answer without a decision has none.
+pub(super) fn collect_evidence(request: &Request, call: &CallOutcome) -> Vec<AnswerEvidence> {
+    let (Some(_), Some(sent), Some(original)) =
+        (request.body.preset, &request.body.provider_input.questions.typed, &request.filtered.original.questions.typed)
+    else {
+        return Vec::new();
+    };
+    let mut collected = Vec::with_capacity(original.len());
+    for outcome in &call.outcomes {
+        let SubRequestOutcome::Answered { answers, candidate } = outcome else { continue };
+        // A sub-request has the questions in their order.
+        let mut questions = (0..).zip(sent.iter().zip(original));
+        for answer in answers.typed().unwrap_or_default() {
+            let asked = questions.find(|(_, (sent, _))| sent.name == answer.name);
+            collected
+                .extend(asked.and_then(|(position, (_, question))| evidence(position, question, answer, candidate)));
+        }
+    }
+    collected
+}
+
+fn evidence(position: u32, question: &Question, answer: &Answer, candidate: &Candidate) -> Option<AnswerEvidence> {
+    Some(AnswerEvidence {
+        position,
+        question: question.name.clone(),
+        model: candidate.model.clone(),
+        provider: candidate.endpoint.provider.as_str().to_owned(),
+        wire: candidate.endpoint.wire.as_str().to_owned(),
+        method: method(candidate.endpoint.wire, &answer.json),
+        decision: Decision::from_answer(&answer.value)?.to_label(&question.kind)?,
+        score: largest_probability(&answer.value),
+        probabilities: probabilities(question, &answer.value),
+    })
+}
+
+/// Returns the method of an answer. Those of chat models name it in their metadata.
+fn method(wire: Wire, answer: &Json) -> AnswerMethod {
+    if wire != Wire::ChatCompletions {
+        return AnswerMethod::Native;
+    }
+    let named = member(answer.as_part(), "metadata").and_then(|metadata| member(metadata, "method"));
+    match named.and_then(JsonPart::as_str).as_deref() {
+        Some("logprobs") => AnswerMethod::LabelProbabilities,
+        _ => AnswerMethod::Stated,
+    }
+}
+
+fn member<'a>(object: JsonPart<'a>, name: &str) -> Option<JsonPart<'a>> {
+    object.iter_members()?.flatten().find(|member| member.name == name).map(|member| member.value)
+}
+
+/// Returns the largest probabilities of an answer by the names of options or the numbers of levels.
+fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
+    let numbers = match answer {
+        AnswerValue::Noul { probability } => return Some(Json::object([("true", probability.to_string().as_str())])),
+        AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. } => {
+            probabilities.as_deref()?
+        }
+        AnswerValue::Box | AnswerValue::Refusal | AnswerValue::Unanswered(_) => return None,
+    };
+    let mut largest: Vec<(usize, f64)> = numbers.iter().copied().enumerate().collect();
+    largest.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    largest.truncate(AnswerEvidence::MAX_PROBABILITIES);
+    let name = |index: usize| match &question.kind {
+        QuestionKind::Choice { options } => options.get(index).map(|option| option.name.clone()),
+        _ => Some(index.to_string()),
+    };
+    let named = largest.iter().filter_map(|(index, number)| Some((name(*index)?, number.to_string())));
+    let named: Vec<(String, String)> = named.collect();
+    Some(Json::object(named.iter().map(|(name, number)| (name.as_str(), number.as_str()))))
+}

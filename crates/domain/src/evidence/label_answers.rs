@@ -1,0 +1,124 @@
+//! Labels the answers of presets.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use super::{Evidence, EvidenceError, EvidenceRepository, LabelError, LabelOutcome, LabelSource, NewLabel};
+use crate::authority::{Authority, Right};
+use crate::budget::LedgerReader;
+use crate::error::StoreError;
+use crate::ids::{DecisionId, WorkspaceId};
+use crate::json::Json;
+use crate::preset::{PresetConfig, PresetRepository};
+use crate::statistics::Decision;
+use crate::usage::PresetReference;
+
+/// A label as a caller sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelDraft {
+    /// The id of the Decisions request.
+    pub id: DecisionId,
+    /// The name of the question.
+    pub question: String,
+    /// The value.
+    pub value: Json,
+    /// The source.
+    pub source: LabelSource,
+}
+
+/// Labels answers. A label is a decision that the question permits in the version of the preset that was asked.
+#[derive(Clone)]
+pub struct LabelAnswers {
+    /// The evidence.
+    pub evidence: Arc<dyn EvidenceRepository>,
+    /// The questions.
+    pub presets: Arc<dyn PresetRepository>,
+    /// Stores the charges of this process.
+    pub ledger: Arc<dyn LedgerReader>,
+}
+
+impl LabelAnswers {
+    /// Labels answers of the caller's workspaces, each by itself. Returns whether each label changed something.
+    ///
+    /// # Errors
+    /// A missing right, too many labels, or a store failure.
+    pub async fn execute(
+        &self,
+        by: &Authority,
+        drafts: &[LabelDraft],
+    ) -> Result<Vec<Result<bool, LabelError>>, EvidenceError> {
+        by.check(Right::Write)?;
+        if drafts.len() > NewLabel::MAX_IN_A_CALL {
+            return Err(EvidenceError::LabelCount);
+        }
+        let mut checked = self.check(drafts, |workspace| by.sees(workspace)).await?;
+        let valid: Vec<NewLabel> = checked.iter().flatten().cloned().collect();
+        let mut stored = self.store(&valid, &by.actor().name).await?.into_iter();
+        let results = checked.drain(..).map(|label| label.and_then(|_| stored.next().unwrap_or(Ok(false))));
+        Ok(results.collect())
+    }
+
+    /// Checks labels. Answers of workspaces that the caller does not see are not found.
+    pub(super) async fn check(
+        &self,
+        drafts: &[LabelDraft],
+        sees: impl Fn(WorkspaceId) -> bool + Send,
+    ) -> Result<Vec<Result<NewLabel, LabelError>>, StoreError> {
+        self.ledger.store_pending().await?;
+        let mut ids: Vec<DecisionId> = drafts.iter().map(|draft| draft.id.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut rows: HashMap<DecisionId, Vec<Evidence>> = HashMap::new();
+        for row in self.evidence.find(&ids).await?.into_iter().filter(|row| sees(row.workspace_id)) {
+            rows.entry(row.id.clone()).or_default().push(row);
+        }
+        let mut configs: HashMap<PresetReference, Option<PresetConfig>> = HashMap::new();
+        for preset in rows.values().flatten().map(|row| row.preset) {
+            if let Entry::Vacant(unread) = configs.entry(preset) {
+                let found = self.presets.versions(preset.id, preset.version, 1).await?.into_iter().next();
+                let config = found.filter(|found| found.number == preset.version).map(|found| found.config);
+                unread.insert(config);
+            }
+        }
+        let check = |draft: &LabelDraft| {
+            let rows = rows.get(&draft.id).map(Vec::as_slice).unwrap_or_default();
+            let config = rows.first().and_then(|row| configs.get(&row.preset)?.as_ref());
+            check_label(draft, rows, config.ok_or(LabelError::NotFound)?)
+        };
+        Ok(drafts.iter().map(check).collect())
+    }
+
+    /// Stores checked labels. Returns whether each changed something.
+    pub(super) async fn store(
+        &self,
+        labels: &[NewLabel],
+        by: &str,
+    ) -> Result<Vec<Result<bool, LabelError>>, StoreError> {
+        if labels.is_empty() {
+            return Ok(Vec::new());
+        }
+        let outcomes = self.evidence.label(labels, by).await?.into_iter();
+        let results = outcomes.map(|outcome| match outcome {
+            LabelOutcome::Changed => Ok(true),
+            LabelOutcome::Unchanged => Ok(false),
+            LabelOutcome::Unknown => Err(LabelError::NoEvidence),
+            LabelOutcome::TooMany => Err(LabelError::TooManyVersions),
+        });
+        Ok(results.collect())
+    }
+}
+
+/// Checks a label against the evidence of its request and the questions of its preset.
+fn check_label(draft: &LabelDraft, rows: &[Evidence], config: &PresetConfig) -> Result<NewLabel, LabelError> {
+    let questions = config.questions.typed.as_deref().unwrap_or_default();
+    let found = (0..).zip(questions).find(|(_, question)| question.name == draft.question);
+    let Some((position, question)) = found else {
+        let name = |question: &crate::question::Question| Json::string(&question.name).text().to_owned();
+        return Err(LabelError::UnknownQuestion { valid: questions.iter().map(name).collect() });
+    };
+    let decision = Decision::from_label(&question.kind, &draft.value)?;
+    let is_stored = rows.iter().any(|row| row.answer.position == position);
+    let value = decision.to_label(&question.kind).filter(|_| is_stored).ok_or(LabelError::NoEvidence)?;
+    Ok(NewLabel { id: draft.id.clone(), position, value, source: draft.source })
+}

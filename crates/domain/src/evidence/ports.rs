@@ -1,0 +1,33 @@
+//! The store of evidence.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::{Evidence, EvidenceFilter, Label, LabelOutcome, NewLabel};
+use crate::error::StoreError;
+use crate::ids::DecisionId;
+
+/// Stores evidence and labels. The fold of a charge adds the evidence in the transaction of its record.
+///
+/// # Contract
+/// - Every method is one transaction.
+/// - Versions of a label are numbered from 1 without gaps and never change. Of concurrent labels of one answer the later
+///   one is current, and both are kept.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait EvidenceRepository: Send + Sync {
+    /// Returns up to `limit` rows, newest first by their time, then by id and position, all descending.
+    async fn list(&self, filter: &EvidenceFilter, limit: u64) -> Result<Vec<Evidence>, StoreError>;
+
+    /// Returns the rows of requests, in the order of ids and positions.
+    async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError>;
+
+    /// Adds labels of an actor, one after the other, and returns their effects in this order.
+    async fn label(&self, labels: &[NewLabel], by: &str) -> Result<Vec<LabelOutcome>, StoreError>;
+
+    /// Returns every version of the label of an answer, oldest first.
+    async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError>;
+
+    /// Removes up to `limit` rows of requests that began before a time, with their labels, and returns their number.
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;
+}

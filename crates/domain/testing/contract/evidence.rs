@@ -1,0 +1,205 @@
+//! Cases of [`crate::evidence::EvidenceRepository`].
+
+use std::time::Duration;
+
+use super::super::{SequentialIds, join_all};
+use super::Stores;
+use super::samples::{add_key, add_workspace, at, fold_charge, inference_key};
+use super::usage::record;
+use crate::budget::UsageCharge;
+use crate::evidence::{Evidence, EvidenceFilter, Label, LabelOutcome, LabelSource, NewLabel};
+use crate::ids::{DecisionId, PresetId};
+use crate::json::Json;
+use crate::statistics::Probability;
+use crate::usage::{AnswerEvidence, AnswerMethod, PresetReference, UsageOutcome, UsageRecord};
+
+suite! {
+    /// Every case of the port's contract.
+    evidence_repository_cases as evidence_repository_contract over Stores {
+        fold_adds_evidence_once,
+        list_is_newest_first_and_filtered,
+        labels_have_versions,
+        concurrent_labels_are_all_kept,
+        prune_removes_old_rows_with_their_labels,
+    }
+}
+
+fn id(number: u64) -> DecisionId {
+    DecisionId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn preset(number: u64) -> PresetReference {
+    PresetReference { id: PresetId::from_uuid(SequentialIds::uuid(700 + number)), version: 3 }
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap()
+}
+
+fn answer(position: u32) -> AnswerEvidence {
+    AnswerEvidence {
+        position,
+        question: format!("quéstion {position} 'quoted'"),
+        model: "acme/judge:free".parse().unwrap(),
+        provider: "acme".to_owned(),
+        wire: "system-one".to_owned(),
+        method: AnswerMethod::Stated,
+        decision: json("\"b \\u0000\""),
+        score: Some(Probability::new(0.1 + 0.2).unwrap()),
+        probabilities: Some(json(r#"{"b \u0000":0.30000000000000004,"ü":0.25}"#)),
+    }
+}
+
+/// Returns the charge of a request with two answers, the second without a distribution.
+fn charge(number: u64, of: u64) -> UsageCharge {
+    let bare = AnswerEvidence {
+        method: AnswerMethod::LabelProbabilities,
+        model: "acme/other".parse().unwrap(),
+        decision: json("true"),
+        score: None,
+        probabilities: None,
+        ..answer(7)
+    };
+    let record = UsageRecord { preset: Some(preset(of)), ..record(number, 1) };
+    UsageCharge { evidence: vec![answer(0), bare], ..UsageCharge::new(record) }
+}
+
+/// Returns the stored rows of a charge.
+fn rows(charge: &UsageCharge) -> Vec<Evidence> {
+    let record = &charge.record;
+    let row = |answer: &AnswerEvidence| Evidence {
+        id: record.id.clone(),
+        workspace_id: record.workspace_id,
+        preset: record.preset.unwrap(),
+        answer: answer.clone(),
+        created_at: record.created_at,
+        label: None,
+        cost: Some(record.cost),
+        latency: Some(record.latency),
+    };
+    charge.evidence.iter().map(row).collect()
+}
+
+async fn insert_charges(stores: &Stores, numbers: impl IntoIterator<Item = u64>) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    for number in numbers {
+        fold_charge(stores, charge(number, number % 2)).await.unwrap();
+    }
+}
+
+fn new_label(number: u64, value: &str) -> NewLabel {
+    NewLabel { id: id(number), position: 0, value: json(value), source: LabelSource::Human }
+}
+
+async fn fold_adds_evidence_once(stores: &Stores) {
+    insert_charges(stores, [1, 2, 2]).await;
+    assert_eq!(stores.evidence.find(&[id(3), id(1)]).await.unwrap(), rows(&charge(1, 1)), "field by field");
+    let expected = [rows(&charge(1, 1)), rows(&charge(2, 0))].concat();
+    assert_eq!(stores.evidence.find(&[id(2), id(1)]).await.unwrap(), expected);
+    assert_eq!(stores.evidence.find(&[]).await.unwrap(), []);
+    // A real record that replaces an abandoned one brings its evidence.
+    let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, preset: None, ..record(4, 1) };
+    fold_charge(stores, UsageCharge::new(abandoned)).await.unwrap();
+    fold_charge(stores, charge(4, 0)).await.unwrap();
+    assert_eq!(stores.evidence.find(&[id(4)]).await.unwrap(), rows(&charge(4, 0)));
+}
+
+async fn list_is_newest_first_and_filtered(stores: &Stores) {
+    insert_charges(stores, 1..=5).await;
+    assert_eq!(stores.evidence.label(&[new_label(3, "true")], "key:k").await.unwrap(), [LabelOutcome::Changed]);
+    let all = EvidenceFilter::of_preset(preset(1).id);
+    let list = async |filter: &EvidenceFilter, limit| {
+        let found = stores.evidence.list(filter, limit).await.unwrap();
+        found.into_iter().map(|row| (row.id, row.answer.position)).collect::<Vec<_>>()
+    };
+    let both = |number| [(id(number), 7), (id(number), 0)];
+    assert_eq!(list(&all, 9).await, [both(5), both(3), both(1)].concat());
+    assert_eq!(list(&all, 3).await, [(id(5), 7), (id(5), 0), (id(3), 7)]);
+    let after = |number, position| EvidenceFilter {
+        after: Some((at(i64::try_from(number).unwrap()), id(number), position)),
+        ..all.clone()
+    };
+    assert_eq!(list(&after(3, 7), 9).await, [&[(id(3), 0)][..], &both(1)].concat());
+    assert_eq!(list(&after(3, 0), 9).await, both(1));
+    for (filter, expected) in [
+        (EvidenceFilter { version: Some(4), ..all.clone() }, vec![]),
+        (EvidenceFilter { question: Some(answer(7).question), until: Some(at(3)), ..all.clone() }, vec![(id(1), 7)]),
+        (EvidenceFilter { question: Some("a\0".to_owned()), ..all.clone() }, vec![]),
+        (
+            EvidenceFilter { model: Some("acme/judge:free".to_owned()), ..all.clone() },
+            vec![(id(5), 0), (id(3), 0), (id(1), 0)],
+        ),
+        (EvidenceFilter { since: Some(at(3)), until: Some(at(5)), ..all.clone() }, both(3).to_vec()),
+        (EvidenceFilter { is_labelled: Some(true), ..all.clone() }, vec![(id(3), 0)]),
+        (
+            EvidenceFilter { is_labelled: Some(false), since: Some(at(3)), version: Some(3), ..all.clone() },
+            vec![(id(5), 7), (id(5), 0), (id(3), 7)],
+        ),
+    ] {
+        assert_eq!(list(&filter, 9).await, expected, "{filter:?}");
+    }
+}
+
+async fn labels_have_versions(stores: &Stores) {
+    use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
+    insert_charges(stores, [1]).await;
+    let label = async |new: &[NewLabel], by| stores.evidence.label(new, by).await.unwrap();
+    let unknown = NewLabel { position: 1, ..new_label(1, "1") };
+    assert_eq!(label(&[new_label(2, "1"), unknown, new_label(1, "1")], "key:a").await, [Unknown, Unknown, Changed]);
+    assert_eq!(label(&[new_label(1, "1")], "key:b").await, [Unchanged]);
+    let by_system = NewLabel { source: LabelSource::System, ..new_label(1, "1") };
+    assert_eq!(
+        label(&[by_system.clone(), by_system, new_label(1, "\"é\"")], "key:b").await,
+        [Changed, Unchanged, Changed]
+    );
+    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    let expected = [
+        ("1", LabelSource::Human, "key:a"),
+        ("1", LabelSource::System, "key:b"),
+        ("\"é\"", LabelSource::Human, "key:b"),
+    ];
+    let expected = (1..).zip(expected).map(|(version, (value, source, by))| Label {
+        version,
+        value: json(value),
+        source,
+        created_by: by.to_owned(),
+        created_at: versions[0].created_at,
+    });
+    assert_eq!(versions, expected.collect::<Vec<_>>());
+    let found = stores.evidence.find(&[id(1)]).await.unwrap();
+    assert_eq!((found[0].label.as_ref(), found[1].label.as_ref()), (versions.last(), None));
+    let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
+    let outcomes = label(&many, "key:b").await;
+    assert_eq!((outcomes[96], outcomes[97], outcomes[99]), (Changed, TooMany, TooMany));
+    assert_eq!(stores.evidence.versions(&id(1), 0).await.unwrap().len(), 100);
+    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
+}
+
+async fn concurrent_labels_are_all_kept(stores: &Stores) {
+    insert_charges(stores, [1]).await;
+    let labels = (0..8).map(|number| {
+        let new = [new_label(1, &number.to_string())];
+        async move { stores.evidence.label(&new, "key:k").await.unwrap() }
+    });
+    assert_eq!(join_all(labels).await.concat(), [LabelOutcome::Changed; 8]);
+    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    assert_eq!(versions.iter().map(|label| label.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(stores.evidence.find(&[id(1)]).await.unwrap()[0].label.as_ref(), versions.last());
+}
+
+async fn prune_removes_old_rows_with_their_labels(stores: &Stores) {
+    insert_charges(stores, 1..=3).await;
+    stores.evidence.label(&[new_label(1, "true"), new_label(3, "true")], "key:k").await.unwrap();
+    let prune = async |before, limit| stores.evidence.prune(before, limit).await.unwrap();
+    assert_eq!(prune(at(1), 9).await, 0);
+    assert_eq!((prune(at(3), 3).await, prune(at(3), 3).await, prune(at(3), 3).await), (3, 1, 0));
+    assert_eq!(stores.evidence.versions(&id(1), 0).await.unwrap(), []);
+    let left = stores.evidence.find(&[id(1), id(2), id(3)]).await.unwrap();
+    assert_eq!((left.len(), left[0].label.is_some()), (2, true));
+    // The evidence outlives its record.
+    stores.clock.advance(Duration::from_hours(24 * 400));
+    stores.maintenance.prune(Duration::from_hours(24 * 32), 99).await.unwrap();
+    let left = stores.evidence.find(&[id(3)]).await.unwrap();
+    assert_eq!((left[0].cost, left[0].latency), (None, None));
+}

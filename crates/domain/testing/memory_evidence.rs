@@ -1,0 +1,113 @@
+//! Evidence in memory.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::memory_state::{State, StoredEvidence};
+use super::memory_store::MemoryEvidence;
+use crate::error::StoreError;
+use crate::evidence::{Evidence, EvidenceFilter, EvidenceRepository, Label, LabelOutcome, NewLabel};
+use crate::ids::DecisionId;
+use crate::usage::{AnswerEvidence, UsageRecord};
+
+impl State {
+    /// Adds the evidence of a new record.
+    pub(super) fn add_evidence(&mut self, record: &UsageRecord, evidence: Vec<AnswerEvidence>) {
+        let Some(preset) = record.preset else { return };
+        self.evidence.extend(evidence.into_iter().map(|answer| {
+            let row = Evidence {
+                id: record.id.clone(),
+                workspace_id: record.workspace_id,
+                preset,
+                answer,
+                created_at: record.created_at,
+                label: None,
+                cost: None,
+                latency: None,
+            };
+            StoredEvidence { row, labels: Vec::new() }
+        }));
+    }
+
+    /// Returns the matching rows with their current labels and the figures of their records.
+    fn evidence(&self, matches: impl Fn(&Evidence) -> bool) -> Vec<Evidence> {
+        let rows = self.evidence.iter().map(|StoredEvidence { row, labels }| {
+            let record = self.usage.iter().find(|record| record.id == row.id);
+            Evidence {
+                label: labels.last().cloned(),
+                cost: record.map(|record| record.cost),
+                latency: record.map(|record| record.latency),
+                ..row.clone()
+            }
+        });
+        rows.filter(matches).collect()
+    }
+}
+
+fn matches(filter: &EvidenceFilter, row: &Evidence) -> bool {
+    let EvidenceFilter { preset, version, question, model, since, until, is_labelled, after } = filter;
+    row.preset.id == *preset
+        && version.is_none_or(|version| row.preset.version == version)
+        && question.as_ref().is_none_or(|question| row.answer.question == *question)
+        && model.as_ref().is_none_or(|model| row.answer.model.as_str() == model)
+        && since.is_none_or(|since| row.created_at >= since)
+        && until.is_none_or(|until| row.created_at < until)
+        && is_labelled.is_none_or(|is_labelled| row.label.is_some() == is_labelled)
+        && after.as_ref().is_none_or(|after| row.place() < *after)
+}
+
+#[async_trait]
+impl EvidenceRepository for MemoryEvidence {
+    async fn list(&self, filter: &EvidenceFilter, limit: u64) -> Result<Vec<Evidence>, StoreError> {
+        let mut rows = self.0.state().evidence(|row| matches(filter, row));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.place()));
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(rows)
+    }
+
+    async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError> {
+        let mut rows = self.0.state().evidence(|row| ids.contains(&row.id));
+        rows.sort_by_key(|row| (row.id.clone(), row.answer.position));
+        Ok(rows)
+    }
+
+    async fn label(&self, labels: &[NewLabel], by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
+        let (mut state, created_at) = (self.0.state(), self.0.now());
+        let outcomes = labels.iter().map(|new| {
+            let is_answer =
+                |stored: &&mut StoredEvidence| (&stored.row.id, stored.row.answer.position) == (&new.id, new.position);
+            let Some(stored) = state.evidence.iter_mut().find(is_answer) else { return LabelOutcome::Unknown };
+            let current = stored.labels.last();
+            if current.is_some_and(|label| (&label.value, label.source) == (&new.value, new.source)) {
+                return LabelOutcome::Unchanged;
+            }
+            let version = current.map_or(0, |label| label.version) + 1;
+            if version > Label::MAX_VERSIONS {
+                return LabelOutcome::TooMany;
+            }
+            let (value, source, created_by) = (new.value.clone(), new.source, by.to_owned());
+            stored.labels.push(Label { version, value, source, created_by, created_at });
+            LabelOutcome::Changed
+        });
+        Ok(outcomes.collect())
+    }
+
+    async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError> {
+        let state = self.0.state();
+        let is_answer = |stored: &&StoredEvidence| (&stored.row.id, stored.row.answer.position) == (id, position);
+        Ok(state.evidence.iter().find(is_answer).map(|stored| stored.labels.clone()).unwrap_or_default())
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let mut state = self.0.state();
+        let mut old: Vec<_> = state.evidence.iter().map(|stored| stored.row.place()).collect();
+        old.retain(|(at, ..)| *at < before);
+        old.sort_unstable();
+        old.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let old: HashSet<_> = old.into_iter().collect();
+        state.evidence.retain(|stored| !old.contains(&stored.row.place()));
+        Ok(old.len() as u64)
+    }
+}
