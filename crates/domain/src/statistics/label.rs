@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::Decision;
 use crate::json::Json;
-use crate::question::QuestionKind;
+use crate::question::{ChoiceOption, QuestionKind};
 
 /// The most valid labels that an error names.
 const MAX_NAMED: usize = 20;
@@ -20,7 +20,8 @@ pub struct InvalidLabel {
 }
 
 impl Decision {
-    /// Reads a label: `true` or `false`, an option as it is named in the question, or the number of a level from 0.
+    /// Reads a label: `true` or `false`, an option as it is named in the question, or the number of a level from 0; also
+    /// as a string.
     ///
     /// # Errors
     /// The question does not have the label; the error names the valid ones.
@@ -41,28 +42,79 @@ impl Decision {
             InvalidLabel { label: label.text().chars().take(MAX_SHOWN).collect(), valid }
         })
     }
+
+    /// Returns the decision as [`Self::from_label`] reads it; `None` if the question does not have it.
+    pub fn to_label(self, kind: &QuestionKind) -> Option<Json> {
+        match (self, kind) {
+            (Self::Noul(yes), QuestionKind::Noul { .. }) => Some(word(if yes { "true" } else { "false" })),
+            (Self::Choice(place), QuestionKind::Choice { options }) => options.get(place).map(label_of),
+            (Self::Score(level), QuestionKind::Score { levels }) => {
+                (level < levels.len()).then(|| word(&level.to_string()))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Returns the labels of a question, in the order of their positions.
 fn labels_of(kind: &QuestionKind) -> Vec<Json> {
-    let word = |word: &str| Json::parse(word).unwrap_or_else(|_| Json::string(word));
     match kind {
         QuestionKind::Noul { .. } => vec![word("true"), word("false")],
-        QuestionKind::Choice { options } => {
-            let label = |boolean: Option<bool>, name: &str| {
-                boolean.map_or_else(|| Json::string(name), |boolean| word(&boolean.to_string()))
-            };
-            options.iter().map(|option| label(option.boolean, &option.name)).collect()
-        }
+        QuestionKind::Choice { options } => options.iter().map(label_of).collect(),
         QuestionKind::Score { levels } => (0..levels.len()).map(|level| word(&level.to_string())).collect(),
         QuestionKind::Box => Vec::new(),
     }
 }
 
-/// Compares two labels: strings by their characters, others by their text.
+/// Returns the label of an option.
+fn label_of(option: &ChoiceOption) -> Json {
+    option.boolean.map_or_else(|| Json::string(&option.name), |boolean| word(&boolean.to_string()))
+}
+
+/// Returns a boolean or a number.
+fn word(word: &str) -> Json {
+    Json::parse(word).unwrap_or_else(|_| Json::string(word))
+}
+
+/// Compares two labels: strings by their characters, others by their text, which may be in a string.
 fn is_same(valid: &Json, label: &Json) -> bool {
     match valid.as_string() {
         Some(name) => label.as_string() == Some(name),
-        None => valid.text() == label.text(),
+        None => valid.text() == label.text() || label.as_string().is_some_and(|text| text == valid.text()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noul() -> QuestionKind {
+        QuestionKind::Noul { when_true: None, when_false: None }
+    }
+
+    #[test]
+    fn labels_round_trip() {
+        let choice =
+            QuestionKind::Choice { options: ["a", "2", "true"].map(|name| ChoiceOption::new(name, None)).to_vec() };
+        let score = QuestionKind::Score { levels: vec![Json::string("l"); 3] };
+        for kind in [noul(), choice.clone(), score.clone()] {
+            for label in labels_of(&kind) {
+                let decision = Decision::from_label(&kind, &label).unwrap();
+                assert_eq!(decision.to_label(&kind), Some(label));
+            }
+        }
+        let read = |kind: &QuestionKind, text: &str| Decision::from_label(kind, &Json::parse(text).unwrap());
+        assert_eq!(read(&noul(), "\"false\""), Ok(Decision::Noul(false)));
+        assert_eq!(read(&score, "\"2\""), Ok(Decision::Score(2)));
+        for (kind, text) in
+            [(&noul(), "1"), (&choice, "2"), (&choice, "true"), (&score, "3"), (&score, "-1"), (&score, "1.0")]
+        {
+            assert!(read(kind, text).is_err(), "{text}");
+        }
+        assert_eq!(Decision::Choice(3).to_label(&choice), None);
+        assert_eq!(Decision::Score(3).to_label(&score), None);
+        assert_eq!(Decision::Noul(true).to_label(&QuestionKind::Box), None);
+        let error = read(&choice, "[]").unwrap_err().to_string();
+        assert_eq!(error, "[] is not a label of this question; valid: \"a\", \"2\", \"true\"");
     }
 }
