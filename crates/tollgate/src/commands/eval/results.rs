@@ -263,10 +263,15 @@ fn is_beginning(text: &str, header: &Header) -> bool {
     serde_json::to_string(header).is_ok_and(|line| line.starts_with(text))
 }
 
-/// Returns the method of an answer: that of a chat model, or `native`.
+/// Returns the method of an answer: `native`, or that of a chat model.
 fn method(answer: &Answer) -> String {
     let method = pointer(&answer.json, "/metadata/method").and_then(|method| method.as_string());
-    method.unwrap_or_else(|| "native".to_owned())
+    match method.as_deref() {
+        Some("logprobs") => "label_probabilities",
+        Some("structured") => "stated",
+        _ => "native",
+    }
+    .to_owned()
 }
 
 #[cfg(test)]
@@ -344,7 +349,7 @@ mod tests {
             (Decision::Noul(false), Some((Decision::Noul(true), LabelSource::Reference)))
         );
         assert_eq!(last.score.map(Probability::get), Some(0.8));
-        assert_eq!((last.group.origin.method.as_str(), last.cost), ("logprobs", Usd::from_pico(1)));
+        assert_eq!((last.group.origin.method.as_str(), last.cost), ("label_probabilities", Usd::from_pico(1)));
         assert!(
             results
                 .answered(["1-1", "2-2", "3-3"].into_iter())
