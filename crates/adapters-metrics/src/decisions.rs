@@ -116,7 +116,7 @@ impl DecisionMetrics {
 
     fn count_attempt(&self, attempt: &AttemptRecord) {
         let providers = self.providers.read().unwrap_or_else(PoisonError::into_inner);
-        providers.get(attempt.provider.as_str()).unwrap_or(&self.others).attempt(attempt);
+        providers.get(&*attempt.provider).unwrap_or(&self.others).attempt(attempt);
     }
 
     pub(crate) fn record_charge(&self, record: &UsageRecord) {

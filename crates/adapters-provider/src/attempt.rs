@@ -1,22 +1,21 @@
 //! Deadline and cancellation of an attempt.
 
-use std::time::Duration;
-
 use domain::decision::ClientConnection;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use http_client::before_deadline;
+use http_client::run_until;
+use tokio::time::Instant;
 
-/// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped
+/// Runs `work` until it ends, the client disconnects or the deadline passes. In the last two cases the work is dropped
 /// together with its connection or stream, so that the provider notices.
 pub(crate) async fn run_with_deadline<T>(
-    timeout: Duration,
+    deadline: Option<Instant>,
     caller: &dyn ClientConnection,
     work: impl Future<Output = Result<T, AttemptFailure>> + Send,
 ) -> Result<T, AttemptFailure> {
     tokio::select! {
         biased;
         () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the client disconnected")),
-        done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
+        done = run_until(deadline, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
         }),
     }
@@ -30,8 +29,13 @@ mod tests {
     use domain::decision::NeverDisconnects;
     use std::future::{pending, ready};
     use std::io::Write;
+    use std::time::Duration;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpStream;
+
+    fn after(timeout: Duration) -> Option<Instant> {
+        Instant::now().checked_add(timeout)
+    }
 
     struct Gone;
 
@@ -42,19 +46,19 @@ mod tests {
 
     #[tokio::test]
     async fn run_with_deadline_stops_when_client_disconnects() {
-        let end = run_with_deadline(Duration::from_secs(9), &Gone, ready(Ok(1))).await;
+        let end = run_with_deadline(after(Duration::from_secs(9)), &Gone, ready(Ok(1))).await;
         assert_eq!(end.unwrap_err().kind, AttemptFailureKind::ClientDisconnected);
     }
 
     #[tokio::test]
     async fn run_with_deadline_stops_at_timeout() {
-        let end = run_with_deadline::<()>(Duration::from_millis(5), &NeverDisconnects, pending()).await;
+        let end = run_with_deadline::<()>(after(Duration::from_millis(5)), &NeverDisconnects, pending()).await;
         assert_eq!(end.unwrap_err().kind, AttemptFailureKind::TimedOut);
     }
 
     #[tokio::test]
     async fn run_with_deadline_returns_finished_work_with_zero_timeout() {
-        assert_eq!(run_with_deadline(Duration::ZERO, &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
+        assert_eq!(run_with_deadline(after(Duration::ZERO), &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
     }
 
     /// Reads a byte in a separate task, as connections do, and passes it on.
@@ -77,7 +81,7 @@ mod tests {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let mut provider = listener.accept().unwrap().0;
         let answer = tokio::spawn(async move {
-            run_with_deadline(Duration::from_millis(200), &NeverDisconnects, read_by_a_task(socket)).await
+            run_with_deadline(after(Duration::from_millis(200)), &NeverDisconnects, read_by_a_task(socket)).await
         });
         // Starts the deadline and the read.
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -89,7 +93,8 @@ mod tests {
     /// No data arrives, so the deadline is declared soon after the pause.
     #[tokio::test]
     async fn run_with_deadline_times_out_after_pause_without_answer() {
-        let waiting = tokio::spawn(run_with_deadline::<()>(Duration::from_millis(50), &NeverDisconnects, pending()));
+        let deadline = after(Duration::from_millis(50));
+        let waiting = tokio::spawn(run_with_deadline::<()>(deadline, &NeverDisconnects, pending()));
         tokio::time::sleep(Duration::from_millis(5)).await;
         std::thread::sleep(Duration::from_millis(300));
         let end = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();

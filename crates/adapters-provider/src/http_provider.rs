@@ -79,7 +79,7 @@ impl HttpProvider {
         // Pinned in place: every future that it is moved into would reserve its size again.
         let by = (call.client.as_ref(), self.codec.read_error());
         let posted = pin!(self.connection.post(&endpoint.upstream_model, write, &sent, by));
-        let body = run_with_deadline(call.timeout, call.client.as_ref(), posted)
+        let body = run_with_deadline(sent.deadline(), call.client.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
         let sent_bytes = sent.bytes();
@@ -103,7 +103,7 @@ impl DecisionProvider for HttpProvider {
             "provider.call",
             provider.slug = %self.connection.slug(),
             wire = self.codec.wire().as_str(),
-            upstream.model = call.endpoint.upstream_model
+            upstream.model = &*call.endpoint.upstream_model
         );
         let answer = pin!(self.answer(call));
         if span.is_disabled() { answer.await } else { answer.instrument(span).await }

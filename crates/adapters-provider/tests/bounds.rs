@@ -66,7 +66,7 @@ async fn measure(
 }
 
 fn endpoint(wire: Wire, upstream_model: &str) -> Arc<Endpoint> {
-    Arc::new(Endpoint { upstream_model: upstream_model.to_owned(), ..support::endpoint_of(wire) })
+    Arc::new(Endpoint { upstream_model: upstream_model.into(), ..support::endpoint_of(wire) })
 }
 
 proptest! {

@@ -125,7 +125,7 @@ async fn settings_select_dialect() {
         response_wrapper: ResponseWrapper::WorkersAi,
         ..settings_of(Wire::SystemOne, &upstream)
     };
-    let endpoint = Endpoint { upstream_model: "@cf/cloudflare/clef é".to_owned(), ..endpoint_of(Wire::SystemOne) };
+    let endpoint = Endpoint { upstream_model: "@cf/cloudflare/clef é".into(), ..endpoint_of(Wire::SystemOne) };
     let provider = provider(Wire::SystemOne, settings);
     let answer = provider.decide(call(endpoint, support::provider_input(NOUL))).await.unwrap();
     assert_eq!(answer.answers.text(), r#"{"a":{"type":"noul","noul":0.5}}"#);

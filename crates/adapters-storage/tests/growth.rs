@@ -33,9 +33,9 @@ fn typical(number: u64, keys: u64, apart: u64) -> UsageRecord {
     let created_at = at(0) + TimeDelta::milliseconds(i64::try_from(elapsed).unwrap());
     let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: Price::ZERO };
     let attempt = AttemptRecord {
-        provider: "typesafe".to_owned(),
+        provider: "typesafe".into(),
         model: "typesafe/jev-1.14".parse().unwrap(),
-        upstream_model: "jev-1.14.0".to_owned(),
+        upstream_model: "jev-1.14.0".into(),
         outcome: AttemptOutcome::Completed,
         began: Duration::from_micros(137),
         latency: Duration::from_micros(5_120),
@@ -52,7 +52,7 @@ fn typical(number: u64, keys: u64, apart: u64) -> UsageRecord {
         api_key: key_id(key),
         requested_model: attempt.model.as_str().to_owned(),
         model: attempt.model.clone(),
-        provider: attempt.provider.clone(),
+        provider: attempt.provider.to_string(),
         prices: attempt.prices,
         client_address: Some([192, 0, 2, 7].into()),
         latency: Duration::from_micros(5_300),

@@ -66,9 +66,9 @@ async fn missing_members_of_attempts_follow_from_record() {
     folder.execute(&format!("UPDATE usage_records SET attempts = '{SHORT}'")).await;
     let record = usage(1, 1);
     let failed = AttemptRecord {
-        provider: "one".to_owned(),
+        provider: "one".into(),
         model: record.model.clone(),
-        upstream_model: "m-1".to_owned(),
+        upstream_model: "m-1".into(),
         part: 0,
         outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
@@ -80,8 +80,8 @@ async fn missing_members_of_attempts_follow_from_record() {
         prices: record.prices,
     };
     let answered = AttemptRecord {
-        provider: record.provider.clone(),
-        upstream_model: "m-2".to_owned(),
+        provider: record.provider.as_str().into(),
+        upstream_model: "m-2".into(),
         outcome: AttemptOutcome::Completed,
         upstream_status: None,
         began: Duration::from_millis(2),

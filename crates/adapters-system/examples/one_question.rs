@@ -17,7 +17,7 @@ use domain::json::Json;
 use domain::model::{Model, Pricing};
 use domain::pricing::ReportedUsage;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
-use domain::system::{IdGenerator, TimeSource};
+use domain::system::{Clock, IdGenerator, TimeSource};
 use domain::testing::{MemoryStore, decision_ports};
 use domain::workspace::CreateWorkspace;
 
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ports.provider = Arc::new(AlwaysYes);
     ports.routing.random = Arc::new(OsRandomness::new()?);
     ports.usage.ids = ids.clone();
-    ports.time = TimeSource { clock, timer: Arc::new(TokioTimer) };
+    ports.time = TimeSource { clock: clock.clone(), timer: Arc::new(TokioTimer) };
     let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(30)));
 
     let request = DecisionDraft {
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         state: Some(Json::parse(r#""I want my money back.""#)?),
         ..DecisionDraft::default()
     };
-    let (key, id) = (caller.inference()?, ids.request_id().into());
+    let (key, id) = (caller.inference()?, ids.request_id(clock.now()).into());
     let decision = submit.execute(key, id, request.check()?, Arc::new(NeverDisconnects)).await?;
     println!("{} for {} USD", decision.answers.json().text(), decision.cost);
     Ok(())

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
 use domain::system::{IdGenerator, Randomness};
-use uuid::Uuid;
+use uuid::{NoContext, Timestamp, Uuid};
 
 /// The increment of the state: 2^64 divided by the golden ratio, odd, so that all states occur before one repeats.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -79,6 +80,12 @@ fn fresh() -> Uuid {
     Uuid::now_v7()
 }
 
+/// Returns an id of this time, without a reading of the clock.
+fn fresh_at(at: DateTime<Utc>) -> Uuid {
+    let seconds = u64::try_from(at.timestamp()).unwrap_or_default();
+    Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, at.timestamp_subsec_nanos()))
+}
+
 impl IdGenerator for UuidV7Ids {
     fn workspace_id(&self) -> WorkspaceId {
         WorkspaceId::from_uuid(fresh())
@@ -96,16 +103,16 @@ impl IdGenerator for UuidV7Ids {
         DocumentId::from_uuid(fresh())
     }
 
-    fn decision_id(&self) -> DecisionId {
-        DecisionId::from_uuid(fresh())
+    fn decision_id(&self, at: DateTime<Utc>) -> DecisionId {
+        DecisionId::from_uuid(fresh_at(at))
     }
 
     fn process_id(&self) -> ProcessId {
         ProcessId::from_uuid(fresh())
     }
 
-    fn request_id(&self) -> RequestId {
-        RequestId::from_uuid(fresh())
+    fn request_id(&self, at: DateTime<Utc>) -> RequestId {
+        RequestId::from_uuid(fresh_at(at))
     }
 
     fn preset_id(&self) -> PresetId {
@@ -191,9 +198,12 @@ mod tests {
         assert_eq!(workspace.to_string().parse(), Ok(workspace));
         assert_eq!(UuidV7Ids.api_key_id().uuid().get_version_num(), 7);
         assert_eq!(UuidV7Ids.guardrail_id().uuid().get_version_num(), 7);
-        let decision = UuidV7Ids.decision_id();
+        let at = DateTime::from_timestamp(1_795_252_087, 999_999_999).unwrap();
+        let decision = UuidV7Ids.decision_id(at);
         assert_eq!(decision.as_str().parse(), Ok(decision.clone()));
-        let request = UuidV7Ids.request_id();
+        let request = UuidV7Ids.request_id(at);
         assert_eq!(request.as_str().parse(), Ok(request.clone()));
+        let uuid: Uuid = request.as_str().parse().unwrap();
+        assert_eq!(uuid.get_timestamp().unwrap().to_unix(), (1_795_252_087, 999_000_000));
     }
 }

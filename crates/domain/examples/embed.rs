@@ -95,11 +95,11 @@ impl IdGenerator for CountedIds {
         DocumentId::from_uuid(self.next())
     }
 
-    fn decision_id(&self) -> DecisionId {
+    fn decision_id(&self, _: DateTime<Utc>) -> DecisionId {
         DecisionId::from_uuid(self.next())
     }
 
-    fn request_id(&self) -> RequestId {
+    fn request_id(&self, _: DateTime<Utc>) -> RequestId {
         RequestId::from_uuid(self.next())
     }
 
@@ -284,11 +284,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
         },
-        time: TimeSource { clock, timer: Arc::new(RuntimeTimer) },
+        time: TimeSource { clock: Arc::clone(&clock), timer: Arc::new(RuntimeTimer) },
     };
     let submit = SubmitDecision::new(ports, DecisionSettings::new(Duration::from_secs(30)));
-    let decision =
-        submit.execute(principal.inference()?, ids.request_id().into(), request, Arc::new(NeverDisconnects)).await?;
+    let (key, origin) = (principal.inference()?, ids.request_id(clock.now()).into());
+    let decision = submit.execute(key, origin, request, Arc::new(NeverDisconnects)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
     let kept = usage.records().pop().ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);

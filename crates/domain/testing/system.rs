@@ -140,7 +140,7 @@ impl IdGenerator for SequentialIds {
         DocumentId::from_uuid(self.next())
     }
 
-    fn decision_id(&self) -> DecisionId {
+    fn decision_id(&self, _: DateTime<Utc>) -> DecisionId {
         DecisionId::from_uuid(self.next())
     }
 
@@ -148,7 +148,7 @@ impl IdGenerator for SequentialIds {
         ProcessId::from_uuid(self.next())
     }
 
-    fn request_id(&self) -> RequestId {
+    fn request_id(&self, _: DateTime<Utc>) -> RequestId {
         RequestId::from_uuid(self.next())
     }
 

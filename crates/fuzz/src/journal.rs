@@ -86,9 +86,9 @@ impl Samples {
             |account| intervals.map(|interval| CounterId { account, period: CounterPeriod::containing(interval, at) });
         let accounts: Vec<Account> = payer.accounts().collect();
         let attempt = AttemptRecord {
-            provider: "acme".to_owned(),
+            provider: "acme".into(),
             model: "acme/judge:free".parse()?,
-            upstream_model: "judge".to_owned(),
+            upstream_model: "judge".into(),
             part: 1,
             outcome: AttemptOutcome::Completed,
             upstream_status: Some(200),

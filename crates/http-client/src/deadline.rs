@@ -15,8 +15,12 @@ const MAX_GRACE: Duration = Duration::from_millis(250);
 /// Runs `work` until it ends or `timeout` passes; `None` then. Data that has arrived is read before the deadline is
 /// declared: after a pause of the process every timer has expired, while answers wait in the sockets.
 pub async fn before_deadline<T>(timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
+    run_until(Instant::now().checked_add(timeout), work).await
+}
+
+/// Runs `work` like [`before_deadline`], up to a time; `None` is no deadline.
+pub async fn run_until<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
-    let deadline = Instant::now().checked_add(timeout);
     tokio::select! {
         biased;
         done = &mut work => return Some(done),

@@ -24,7 +24,7 @@ mod tls;
 mod unix;
 
 pub use client::HttpClient;
-pub use deadline::before_deadline;
+pub use deadline::{before_deadline, run_until};
 pub use errors::{ConnectCause, Error, Loss};
 pub use exchange::{Repeat, ResponseBody, Target};
 pub use frames::TooManyBytes;

@@ -70,7 +70,7 @@ where
                 return reject(&transport, fault, peer.address(), context).await;
             }
         };
-        connection.set(State::InRequest, Instant::now());
+        connection.set(State::InRequest, transport.borrow().head_began());
         let request = Incoming::new(request, peer, &transport);
         let Incoming { head_only, upgrade, .. } = request;
         let Some(mut response) = answer(request.request, &transport, &context.app).await else { return };

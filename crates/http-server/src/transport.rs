@@ -83,7 +83,8 @@ struct HeadProgress {
     deadline: Instant,
     /// The time of admission, until the first request.
     first_since: Option<Instant>,
-    begun: bool,
+    /// The arrival of its first byte.
+    begun: Option<Instant>,
     blank: usize,
     /// The number of bytes at the last parse attempt.
     parsed: usize,
@@ -93,7 +94,7 @@ struct HeadProgress {
 
 impl HeadProgress {
     fn new(deadline: Instant, first_since: Option<Instant>) -> Self {
-        Self { deadline, first_since, begun: false, blank: 0, parsed: 0, scanned: 0 }
+        Self { deadline, first_since, begun: None, blank: 0, parsed: 0, scanned: 0 }
     }
 }
 
@@ -130,9 +131,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         }
     }
 
+    /// Returns the arrival of the head that was read.
+    pub(super) fn head_began(&self) -> Instant {
+        self.head.begun.unwrap_or_else(Instant::now)
+    }
+
     fn begin_head(&mut self, connection: &OpenConnection) {
-        self.head.begun = true;
         let now = Instant::now();
+        self.head.begun = Some(now);
         self.head.deadline = now + self.settings.header_timeout;
         connection.set(State::ReadingHead, now);
     }
@@ -315,19 +321,23 @@ impl<IO: Socket> Transport<IO> {
                 Ok(None) => {}
                 Err(fault) => return Poll::Ready(Head::Fault(fault)),
             }
-            if !self.head.begun && !self.read_buf.is_empty() {
+            if self.head.begun.is_none() && !self.read_buf.is_empty() {
                 self.begin_head(connection);
             }
             if let Poll::Ready(filled) = self.poll_fill(cx, READ_SIZE) {
-                if filled != ReadOutcome::End && !self.head.begun {
+                if filled != ReadOutcome::End && self.head.begun.is_none() {
                     self.begin_head(connection);
                 }
                 continue;
             }
             if self.deadline.poll_until(cx, self.head.deadline).is_ready() {
-                return Poll::Ready(if self.head.begun { Head::Fault(self.timed_out()) } else { Head::Closed });
+                return Poll::Ready(if self.head.begun.is_some() {
+                    Head::Fault(self.timed_out())
+                } else {
+                    Head::Closed
+                });
             }
-            if !self.head.begun {
+            if self.head.begun.is_none() {
                 ready!(self.poll_idle_end(cx, connection.idle_action(cx)));
                 return Poll::Ready(Head::Closed);
             }

@@ -15,9 +15,9 @@ use super::*;
 fn record() -> UsageRecord {
     let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() };
     let completed = AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: "judge-1.0".to_owned(),
+        upstream_model: "judge-1.0".into(),
         part: 0,
         outcome: AttemptOutcome::Completed,
         upstream_status: None,
@@ -29,7 +29,7 @@ fn record() -> UsageRecord {
         prices,
     };
     let overloaded = AttemptRecord {
-        provider: "slow \"quoted\"".to_owned(),
+        provider: "slow \"quoted\"".into(),
         outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
         began: Duration::from_millis(1),

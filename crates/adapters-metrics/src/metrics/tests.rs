@@ -39,9 +39,9 @@ fn prices() -> TokenPrices {
 
 fn attempt(provider: &str, outcome: &str, began_ms: u64, ms: u64) -> AttemptRecord {
     AttemptRecord {
-        provider: provider.to_owned(),
+        provider: provider.into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: "judge-1".to_owned(),
+        upstream_model: "judge-1".into(),
         part: 0,
         outcome: AttemptOutcome::from_name(outcome),
         upstream_status: None,

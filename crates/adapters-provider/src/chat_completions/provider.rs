@@ -57,7 +57,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         fields(
             provider.slug = %self.connection.slug(),
             wire = Wire::ChatCompletions.as_str(),
-            upstream.model = call.endpoint.upstream_model
+            upstream.model = &*call.endpoint.upstream_model
         )
     )]
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
@@ -72,11 +72,12 @@ impl DecisionProvider for ChatCompletionsProvider {
                 sent_bytes: 0,
             });
         };
-        let totals = UsageTotals::of(&call.sent, Instant::now().checked_add(call.timeout));
+        let deadline = Instant::now().checked_add(call.timeout);
+        let totals = UsageTotals::of(&call.sent, deadline);
         let questions = provider_request::check(remaining)?;
         let calls = Calls::new(&self.connection, &self.memory, &totals, &call, self.model_location);
         let attempt = Attempt { calls, questions, document: Document::of(remaining) };
-        let made = run_with_deadline(call.timeout, call.client.as_ref(), Box::pin(attempt.answers())).await;
+        let made = run_with_deadline(deadline, call.client.as_ref(), Box::pin(attempt.answers())).await;
         let made = made.map_err(|failure| totals.failure(failure))?;
         let answers = in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
         let answers = if division.has_local_answers {

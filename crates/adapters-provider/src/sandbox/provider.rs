@@ -108,7 +108,7 @@ mod tests {
 
     async fn call(upstream_model: &str, questions: &str, state: &str) -> Result<ProviderAnswer, AttemptFailure> {
         let mut endpoint = SandboxProvider::endpoints().remove(0);
-        upstream_model.clone_into(&mut endpoint.upstream_model);
+        endpoint.upstream_model = upstream_model.into();
         let draft = DecisionDraft {
             model: Json::parse("\"m\"").ok(),
             questions: Json::parse(questions).ok(),

@@ -432,7 +432,7 @@ async fn properties_are_remembered_per_model() {
     let mut methods = Vec::new();
     for model in ["silent", "teller", "silent"] {
         let mut call = call(&provider_input, by(ChatMethod::Auto), AMPLE);
-        Arc::make_mut(&mut call.endpoint).upstream_model = model.to_owned();
+        Arc::make_mut(&mut call.endpoint).upstream_model = model.into();
         let answer = provider.decide(call).await.unwrap();
         methods.push((answer_to(&answer, "queue")["metadata"]["method"].clone(), server.requests().len()));
     }

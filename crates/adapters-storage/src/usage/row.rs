@@ -192,8 +192,8 @@ fn to_stored<'a>(attempt: &'a AttemptRecord, record: &UsageRecord, end_of_last: 
     // Equal prices may have different digits.
     let price = |own: Price, of_record: Price| (own.parts() != of_record.parts()).then(|| own.to_string().into());
     StoredAttempt {
-        provider: unless(attempt.provider == record.provider, &attempt.provider),
-        upstream_model: unless(attempt.upstream_model == model, &attempt.upstream_model),
+        provider: unless(*attempt.provider == *record.provider, &attempt.provider),
+        upstream_model: unless(*attempt.upstream_model == *model, &attempt.upstream_model),
         outcome: unless(attempt.outcome.as_str() == record.outcome.as_str(), attempt.outcome.as_str()),
         upstream_status: attempt.upstream_status,
         latency_us: micros(attempt.latency),
@@ -240,8 +240,8 @@ fn to_attempt(stored: StoredAttempt<'_>, record: &UsageRecord, end_of_last: Dura
             prompt: price(stored.prompt_price, record.prices.prompt)?,
             completion: price(stored.completion_price, record.prices.completion)?,
         },
-        provider: stored.provider.map_or_else(|| record.provider.clone(), Cow::into_owned),
-        upstream_model: stored.upstream_model.map_or_else(|| model.to_owned(), Cow::into_owned),
+        provider: stored.provider.as_deref().unwrap_or(&record.provider).into(),
+        upstream_model: stored.upstream_model.as_deref().unwrap_or(model).into(),
         outcome: AttemptOutcome::from_name(outcome),
         upstream_status: stored.upstream_status,
     })

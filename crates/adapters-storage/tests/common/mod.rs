@@ -303,9 +303,9 @@ pub fn payer() -> Payer {
 
 pub fn attempt(pico: u32) -> AttemptRecord {
     AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "a/b".parse().unwrap(),
-        upstream_model: "b".to_owned(),
+        upstream_model: "b".into(),
         part: 0,
         outcome: AttemptOutcome::Abandoned,
         upstream_status: None,

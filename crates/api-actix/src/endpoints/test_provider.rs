@@ -110,7 +110,7 @@ impl ProviderTestReport {
             ok: failure.is_none(),
             provider: endpoint.provider.to_string(),
             wire: endpoint.wire.as_str().to_owned(),
-            upstream_model: endpoint.upstream_model.clone(),
+            upstream_model: endpoint.upstream_model.to_string(),
             outcome: failure.map_or("answered", |failure| failure.kind.as_str()).to_owned(),
             upstream_status: failure.map_or(Some(200), |failure| failure.upstream_status),
             latency_ms: (test.latency.as_secs_f64() * 1e6).round() / 1e3,

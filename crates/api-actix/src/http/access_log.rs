@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use domain::ids::{ApiKeyId, RequestId, WorkspaceId};
 use domain::model::ModelId;
 use domain::money::Usd;
@@ -23,8 +24,8 @@ pub fn current_request_id() -> Option<RequestId> {
 /// The target of the access log, for filters of the log.
 pub const ACCESS_LOG_TARGET: &str = module_path!();
 
-/// Writes the line of a completed request. MUST NOT block.
-pub type AccessLog = fn(&[AccessField<'_>]);
+/// Writes the line of a request that was completed at this time. MUST NOT block.
+pub type AccessLog = fn(DateTime<Utc>, &[AccessField<'_>]);
 
 /// The name and the value of a field; without a value it is left out.
 pub type AccessField<'a> = (&'static str, Option<AccessValue<'a>>);
@@ -97,6 +98,7 @@ pub(crate) struct ChargeFields {
 
 /// A request that has its response.
 pub(crate) struct Completion<'a> {
+    pub(crate) at: DateTime<Utc>,
     pub(crate) request_id: &'a RequestId,
     pub(crate) method: &'a str,
     /// The pattern of the route; a path may contain the caller's file names.
@@ -112,11 +114,11 @@ impl AccessFields {
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
         }
-        let Completion { request_id, method, route, path, status, latency } = *completion;
+        let Completion { at, request_id, method, route, path, status, latency } = *completion;
         let unknown_path = route.is_none().then(|| loggable_path(path));
         let (api_key, charge) = (self.api_key.get(), self.charge.get());
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        log(&[
+        let fields = [
             ("request.id", Some(AccessValue::Plain(request_id))),
             ("http.method", Some(AccessValue::Text(method))),
             ("http.route", route.map(AccessValue::Text)),
@@ -129,7 +131,8 @@ impl AccessFields {
             ("provider.name", charge.map(|charge| AccessValue::Text(&charge.provider))),
             ("cost_usd", charge.map(|charge| plain(&charge.cost))),
             ("latency_us", Some(AccessValue::Number(latency_us))),
-        ]);
+        ];
+        log(at, &fields);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -13,7 +14,7 @@ use actix_web::web::Payload;
 use bytes::{Buf as _, Bytes, BytesMut};
 use domain::decision::AssetPart;
 use domain::error::ErrorKind;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, poll, stream};
 use multer::{Error, Field, Multipart};
 use tokio::time::{Instant, timeout_at};
 use wires::client;
@@ -154,21 +155,25 @@ async fn collect(
 ) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
-    let began = Instant::now();
-    let mut now = began;
+    let mut began = None;
     loop {
-        // One timer serves both limits, because each timer has a cost.
-        let left = most_in_all.saturating_sub(now - began);
-        let late = |_| {
-            if left < most_pause {
-                timeout_error(most_in_all)
-            } else {
-                ApiError::invalid("The body did not arrive in time")
+        let next = match poll!(payload.next()) {
+            Poll::Ready(next) => next,
+            Poll::Pending => {
+                // One timer serves both limits, because each timer has a cost.
+                let now = Instant::now();
+                let left = most_in_all.saturating_sub(now - *began.get_or_insert(now));
+                let late = |_| {
+                    if left < most_pause {
+                        timeout_error(most_in_all)
+                    } else {
+                        ApiError::invalid("The body did not arrive in time")
+                    }
+                };
+                timeout_at(now + most_pause.min(left), payload.next()).await.map_err(late)?
             }
         };
-        let next = timeout_at(now + most_pause.min(left), payload.next()).await.map_err(late)?;
         let Some(piece) = next else { break };
-        now = Instant::now();
         let piece = piece.map_err(|_| ApiError::invalid("The body could not be read completely"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge));

@@ -2,19 +2,23 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use actix_web::web::Payload;
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::api_key::Principal;
 use domain::audit::Actor;
 use domain::decision::{AssetPart, ClientConnection, RequestOrigin};
 use domain::error::ErrorKind;
 use domain::ids::{ApiKeyId, RequestId};
 use domain::system::WorkOwner;
+use futures_util::poll;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -53,8 +57,8 @@ pub(crate) struct Call<'a> {
     pub(super) owner: Option<Owner>,
     /// The in-flight permit, taken once the body has arrived, and the begin of the request's time.
     pub(super) admitted: &'a OnceCell<Admitted>,
-    /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
-    pub(super) authenticated_in: Duration,
+    /// The arrival of the request's head, on the wall clock and on the monotonic one.
+    pub(super) arrived: (DateTime<Utc>, Duration),
     /// The fields of the access log.
     pub(crate) access: &'a AccessFields,
 }
@@ -62,9 +66,9 @@ pub(crate) struct Call<'a> {
 /// An admitted request.
 pub(crate) struct Admitted {
     pub(super) permit: InFlightPermit,
-    /// The begin of `limits.request_timeout_ms`, on the monotonic clock: the last byte of the body, less the time of
-    /// authentication. Every stage of the request has what is left of this one deadline.
-    pub(super) began: Duration,
+    /// The begin of `limits.request_timeout_ms`: the arrival of the head, and the wait for the body later. Every stage
+    /// of the request has what is left of this one deadline.
+    pub(super) began: (DateTime<Utc>, Duration),
 }
 
 impl Call<'_> {
@@ -91,7 +95,7 @@ impl Call<'_> {
         if has_length || headers.contains_key(CONTENT_TYPE) || headers.contains_key(TRANSFER_ENCODING) {
             return self.read_json(payload).await.map(Some);
         }
-        self.enter(self.lease()?)?;
+        self.enter(self.lease()?, Duration::ZERO)?;
         Ok(None)
     }
 
@@ -102,16 +106,30 @@ impl Call<'_> {
 
     async fn read_body(&self, payload: Payload, takes_form: bool) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
         let read = JsonBody::read(self.request, payload, self.gateway.body_bounds(), self.lease()?, takes_form);
-        let (body, parts, mut memory) = read.await?;
+        let (read, waited) = self.timed(read).await;
+        let (body, parts, mut memory) = read?;
         memory.resize_for_processing(body.len() + parts.iter().map(|part| part.data.len()).sum::<usize>())?;
-        self.enter(memory)?;
+        self.enter(memory, waited)?;
         Ok((body, parts))
     }
 
-    /// Takes an in-flight permit until the operation has ended and its answer is written. Begins the request's time.
-    pub(super) fn enter(&self, memory: BodyLease) -> Result<(), ApiError> {
+    /// Runs a future, and returns how long it waited. A ready one needs no clock.
+    pub(super) async fn timed<T>(&self, future: impl Future<Output = T>) -> (T, Duration) {
+        let (mut future, clock) = (pin!(future), &self.gateway.services.clock);
+        if let Poll::Ready(output) = poll!(&mut future) {
+            return (output, Duration::ZERO);
+        }
+        let began = clock.monotonic();
+        let output = future.await;
+        (output, clock.monotonic().saturating_sub(began))
+    }
+
+    /// Takes an in-flight permit until the operation has ended and its answer is written. The request's time does not
+    /// include how long its body was `waited` for.
+    pub(super) fn enter(&self, memory: BodyLease, waited: Duration) -> Result<(), ApiError> {
         let permit = self.gateway.admission.enter(self.owner()?, memory)?;
-        let began = self.gateway.services.clock.monotonic().saturating_sub(self.authenticated_in);
+        let (at, arrived) = self.arrived;
+        let began = (at + waited, arrived.saturating_add(waited));
         // A second permit of the same request is released at once.
         drop(self.admitted.set(Admitted { permit, began }));
         Ok(())
@@ -169,10 +187,8 @@ impl Call<'_> {
     /// Returns the time left of the request's one deadline, `limits.request_timeout_ms` after its body has arrived.
     pub(crate) fn time_left(&self) -> Duration {
         let timeout = self.gateway.settings.request_timeout;
-        let taken = self.admitted.get().map_or(self.authenticated_in, |admitted| {
-            self.gateway.services.clock.monotonic().saturating_sub(admitted.began)
-        });
-        timeout.saturating_sub(taken)
+        let (_, began) = self.admitted.get().map_or(self.arrived, |admitted| admitted.began);
+        timeout.saturating_sub(self.gateway.services.clock.monotonic().saturating_sub(began))
     }
 
     /// Returns the actor for the audit log: a key and its client address.

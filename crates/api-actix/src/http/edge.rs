@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::body::{BodySize, MessageBody as _};
@@ -13,12 +14,13 @@ use actix_web::http::Method;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use chrono::{DateTime, Utc};
 use domain::api_key::{AuthenticateError, InferenceKey, Principal};
 use domain::audit::DeniedChange;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use domain::usage::{Rejection, RejectionReason};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, poll};
 use http_server::{COPIED_BODY, HeadError, RejectHead, UntilWritten};
 use tokio::time::{Instant, timeout};
 
@@ -45,7 +47,8 @@ pub(crate) async fn serve(
     request: HttpRequest,
     payload: Payload,
 ) -> HttpResponse {
-    let request_id = request_id(&gateway, &request);
+    let arrived_at = gateway.services.clock.now();
+    let request_id = request_id(&gateway, &request, arrived_at);
     let matched = routes.find(&gateway.settings.base_path, request.method(), request.path());
     let pattern = matched.map(|matched| matched.route.pattern);
     let services = &gateway.services;
@@ -55,7 +58,8 @@ pub(crate) async fn serve(
     let admitted = OnceCell::new();
     let outcome = {
         // Pinned in place, because the large future would be copied with each move.
-        let origin = Origin { door: &door, request: &request, request_id: &request_id };
+        let arrived = (arrived_at, in_flight.began);
+        let origin = Origin { door: &door, request: &request, request_id: &request_id, arrived };
         let work = pin!(answer(&gateway, routes, origin, payload, matched, (&access, &admitted)));
         let panicked = |_| Err(ApiError::from_kind(ErrorKind::Internal).caused_by("a handler panicked"));
         REQUEST_ID.scope(request_id.clone(), AssertUnwindSafe(work).catch_unwind()).await.unwrap_or_else(panicked)
@@ -80,7 +84,9 @@ pub(crate) async fn serve(
     }
     let (status, took) = (response.status().as_u16(), in_flight.took());
     let (method, path) = (request.method().as_str(), request.path());
-    let completion = Completion { request_id: &request_id, method, route: pattern, path, status, latency: took };
+    let request_id = &request_id;
+    let completion =
+        Completion { at: arrived_at + took, request_id, method, route: pattern, path, status, latency: took };
     access.log_completion(services.access_log, &completion);
     in_flight.finish(status, took);
     response
@@ -112,10 +118,10 @@ fn count_rejection(gateway: &Gateway, access: &AccessFields, error: &ApiError) {
 }
 
 /// Returns the client's request id if it is well-formed and unique, otherwise a new one.
-fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
+fn request_id(gateway: &Gateway, request: &HttpRequest, at: DateTime<Utc>) -> RequestId {
     let mut given = request.headers().get_all(REQUEST_ID_HEADER);
     let only = given.next().filter(|_| given.next().is_none());
-    only.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_else(|| gateway.services.ids.request_id())
+    only.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_else(|| gateway.services.ids.request_id(at))
 }
 
 fn write_error(
@@ -133,17 +139,18 @@ fn write_error(
     envelope::respond(error, request_id, route, format, names_on_request)
 }
 
-/// A request, its id, and the listener that it came through.
+/// A request, its id and its arrival, and the listener that it came through.
 struct Origin<'a> {
     door: &'a Door,
     request: &'a HttpRequest,
     request_id: &'a RequestId,
+    arrived: (DateTime<Utc>, Duration),
 }
 
 async fn answer(
     gateway: &Gateway,
     routes: RouteTable,
-    Origin { door, request, request_id }: Origin<'_>,
+    Origin { door, request, request_id, arrived }: Origin<'_>,
     payload: Payload,
     matched: Option<RouteMatch<'_>>,
     (access, admitted): (&AccessFields, &OnceCell<Admitted>),
@@ -161,7 +168,7 @@ async fn answer(
         parameters,
         owner: None,
         admitted,
-        authenticated_in: Duration::ZERO,
+        arrived,
         access,
     };
     let check_method = || {
@@ -181,21 +188,20 @@ async fn answer(
                 // Runs before any part of the request is read.
                 gateway.admission.check_total()?;
             }
-            let began = Instant::now();
             let caller = match operator {
                 Some(operator) => operator,
                 None => authenticate_key(gateway, request, route, access).await?,
             };
             access.api_key.set(caller.id());
             access.workspace.set(caller.inference().ok().map(InferenceKey::workspace_id));
-            let call = Call { owner: Some(Owner::new(&caller)), authenticated_in: began.elapsed(), ..call };
+            let call = Call { owner: Some(Owner::new(&caller)), ..call };
             let outcome = async {
                 gateway.count_request(&caller).await?;
                 check_method()?;
                 if route.reads_body {
                     gateway.admission.check(call.owner()?)?;
                 } else {
-                    call.enter(call.lease()?)?;
+                    call.enter(call.lease()?, Duration::ZERO)?;
                 }
                 match handler {
                     KeyedHandler::Memory(handle) => handle(&call),
@@ -220,8 +226,13 @@ async fn authenticate_key(
     access: &AccessFields,
 ) -> Result<Principal, ApiError> {
     let accepted = if route.is_for_vendor_clients() { Credentials::AnyHeader } else { Credentials::Bearer };
-    let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
-    let caller = timeout(gateway.settings.request_timeout, caller).await.map_err(|_| {
+    let mut caller = pin!(authenticate(&gateway.services.authenticate, request.headers(), accepted));
+    let caller = match poll!(&mut caller) {
+        Poll::Ready(caller) => Ok(caller),
+        // Only a key that is not cached needs a timer.
+        Poll::Pending => timeout(gateway.settings.request_timeout, caller).await,
+    };
+    let caller = caller.map_err(|_| {
         let cause = "limits.request_timeout_ms passed while the key was looked up";
         ApiError::from_kind(ErrorKind::Unavailable).reason(RejectionReason::StoreTimeout).caused_by(cause)
     })?;
@@ -280,7 +291,7 @@ impl HeadRejection {
 
     fn respond(&self, fault: HeadError, peer: Option<SocketAddr>) -> HttpResponse {
         let services = &self.gateway.services;
-        let request_id = services.ids.request_id();
+        let request_id = services.ids.request_id(services.clock.now());
         let error = ApiError::head(fault);
         let mut response = envelope::respond(&error, &request_id, None, ErrorFormat::Contract, None);
         if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {

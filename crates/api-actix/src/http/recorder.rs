@@ -88,7 +88,7 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 pub(crate) struct InFlightRequest<'a> {
     recorder: &'a dyn Recorder,
     clock: &'a dyn Clock,
-    began: Duration,
+    pub(crate) began: Duration,
     route: Option<&'static str>,
     method: &'static str,
     status: u16,

@@ -44,7 +44,7 @@ where
 {
     let mut memory = call.lease()?;
     memory.resize(MEMORY_BYTES)?;
-    call.enter(memory)?;
+    call.enter(memory, Duration::ZERO)?;
     let (sender, receiver) = mpsc::channel(1);
     let mut write = pin!(write(Box::new(BodySource(receiver))));
     tokio::select! {

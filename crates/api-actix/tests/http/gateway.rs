@@ -365,7 +365,7 @@ impl Setup {
             denied_changes: self.denied_changes,
             rejections: Some(self.rejections),
             recorder: Arc::new(NoRecorder),
-            access_log: |_| {},
+            access_log: |_, _| {},
             ids: Arc::new(ids),
             clock: Arc::new(clock),
             workers: self.workers,

@@ -53,9 +53,9 @@ fn nanoseconds(call: &dyn Fn()) -> f64 {
 fn record() -> Result<UsageRecord> {
     let prices = TokenPrices { prompt: "0.0000001".parse()?, completion: Price::ZERO };
     let attempt = AttemptRecord {
-        provider: "alpha".to_owned(),
+        provider: "alpha".into(),
         model: "bench/decider".parse()?,
-        upstream_model: "decider-1".to_owned(),
+        upstream_model: "decider-1".into(),
         part: 0,
         outcome: AttemptOutcome::Completed,
         upstream_status: None,

@@ -56,7 +56,7 @@ pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecor
         request_id: request.request_id.clone(),
         requested_model: request.requested_model.clone(),
         model: first.model.clone(),
-        provider: last.provider.clone(),
+        provider: last.provider.to_string(),
         outcome: UsageOutcome::Abandoned,
         input_tokens: tokens(|attempt| attempt.input_tokens),
         output_tokens: tokens(|attempt| attempt.output_tokens),
@@ -92,9 +92,9 @@ mod tests {
     /// Returns an attempt at a third of a picodollar per token.
     fn attempt(input_tokens: u64, output_tokens: u64) -> AttemptRecord {
         AttemptRecord {
-            provider: "acme".to_owned(),
+            provider: "acme".into(),
             model: "acme/judge".parse().unwrap(),
-            upstream_model: "judge".to_owned(),
+            upstream_model: "judge".into(),
             part: 0,
             outcome: AttemptOutcome::Abandoned,
             upstream_status: None,

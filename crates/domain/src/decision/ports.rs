@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use crate::budget::BudgetScope;
 use crate::ids::{RequestId, WorkspaceId};
@@ -103,8 +104,8 @@ pub struct RequestOrigin {
     pub request_id: RequestId,
     /// The client's address; `None` if it is unknown or not recorded.
     pub client_address: Option<IpAddr>,
-    /// The begin of the request's deadline, on the monotonic clock; `None` means now.
-    pub began: Option<Duration>,
+    /// The begin of the request and of its deadline, on the wall clock and on the monotonic one; `None` means now.
+    pub began: Option<(DateTime<Utc>, Duration)>,
 }
 
 impl From<RequestId> for RequestOrigin {

@@ -155,7 +155,7 @@ pub fn test_endpoint(
     let Some(model) = model else {
         return of_provider.next().cloned().ok_or_else(|| TestProviderError::ModelRequired(provider.clone()));
     };
-    let is_named = |endpoint: &&Arc<Endpoint>| endpoint.model.as_str() == model || endpoint.upstream_model == model;
+    let is_named = |endpoint: &&Arc<Endpoint>| endpoint.model.as_str() == model || *endpoint.upstream_model == *model;
     if let Some(found) = of_provider.find(is_named) {
         return Ok(Arc::clone(found));
     }
@@ -234,7 +234,7 @@ mod tests {
         let all = [endpoint("a/x", "other", "x"), endpoint("a/b", "p", "one"), endpoint("a/c", "p", "two")];
         let directory = EndpointDirectory::new(all.to_vec());
         let found = |slug: &str, model: Option<&str>, wire| {
-            test_endpoint(&directory, &slug.parse().unwrap(), model, wire).map(|found| found.upstream_model.clone())
+            test_endpoint(&directory, &slug.parse().unwrap(), model, wire).map(|found| found.upstream_model.to_string())
         };
         assert_eq!(found("p", None, None).unwrap(), "one");
         assert_eq!(found("p", Some("a/c"), None).unwrap(), "two");

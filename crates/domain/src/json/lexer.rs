@@ -173,6 +173,19 @@ fn string_end(bytes: &[u8], mut at: usize) -> (usize, bool) {
     }
 }
 
+/// Counts the commas outside of strings: the members and elements of a JSON text beyond the first ones.
+pub fn count_commas(text: &str) -> usize {
+    let (bytes, mut at, mut commas) = (text.as_bytes(), 0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at + 1).0,
+            byte => commas += usize::from(*byte == b','),
+        }
+        at += 1;
+    }
+    commas
+}
+
 /// Returns the end of the array or object that begins at `at`.
 fn nested_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
@@ -295,6 +308,8 @@ mod tests {
         #[test]
         fn tokens_cover_all_text_but_whitespace(text in prop_oneof![".{0,60}", r#"[\[{\\"\]}:, a1-]{0,60}"#]) {
             let mut covered = 0;
+            let commas = Tokens::new(&text).filter(|(token, _)| *token == Token::Comma).count();
+            prop_assert_eq!(count_commas(&text), commas);
             for (_, range) in Tokens::new(&text) {
                 prop_assert!(text[covered..range.start].bytes().all(is_space) && !text[range.clone()].is_empty());
                 covered = range.end;

@@ -293,7 +293,11 @@ impl<'a> JsonPart<'a> {
     /// Returns the members of an object in order, with duplicates; `None` for other types and for a name with a lone
     /// surrogate.
     pub(crate) fn members(self) -> Option<Vec<Member<'a>>> {
-        self.iter_members()?.collect()
+        let mut members = Vec::new();
+        for member in self.iter_members()? {
+            members.push(member?);
+        }
+        Some(members)
     }
 
     /// Iterates over the members of an object in order, with duplicates, without a list of them: a list takes many times

@@ -34,6 +34,11 @@ impl ProviderSlug {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the slug as a string that is shared.
+    pub fn to_shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl fmt::Display for ProviderSlug {
@@ -134,7 +139,7 @@ pub struct Endpoint {
     /// The protocol.
     pub wire: Wire,
     /// The model's name at the provider.
-    pub upstream_model: String,
+    pub upstream_model: Arc<str>,
     /// The prices; `None` means the prices of the catalogue row.
     pub prices: Option<TokenPrices>,
     /// The timeout of one attempt.
@@ -164,7 +169,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Creates an endpoint with defaults: a timeout of 30 seconds, 128 tokens of overhead, two decimals, no media, and
     /// the wire's limits and source of confidence.
-    pub fn new(model: ModelId, provider: ProviderSlug, wire: Wire, upstream_model: impl Into<String>) -> Self {
+    pub fn new(model: ModelId, provider: ProviderSlug, wire: Wire, upstream_model: impl Into<Arc<str>>) -> Self {
         Self {
             provider_name: provider.to_string(),
             model,

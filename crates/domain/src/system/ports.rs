@@ -130,10 +130,10 @@ pub trait IdGenerator: Send + Sync {
     fn guardrail_id(&self) -> GuardrailId;
     /// Returns a new document id.
     fn document_id(&self) -> DocumentId;
-    /// Returns a new decision id.
-    fn decision_id(&self) -> DecisionId;
-    /// Returns a new request id.
-    fn request_id(&self) -> RequestId;
+    /// Returns a new decision id of this time.
+    fn decision_id(&self, at: DateTime<Utc>) -> DecisionId;
+    /// Returns a new request id of this time.
+    fn request_id(&self, at: DateTime<Utc>) -> RequestId;
     /// Returns a new preset id.
     fn preset_id(&self) -> PresetId;
     /// Returns a new destination id.

@@ -1,6 +1,7 @@
 //! The record of one attempt.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::ModelId;
@@ -56,11 +57,11 @@ impl fmt::Display for AttemptOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// The provider's slug.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The requested model, by its name in the catalogue.
     pub model: ModelId,
     /// The model's name at the provider.
-    pub upstream_model: String,
+    pub upstream_model: Arc<str>,
     /// The index of the sub-request that it was for, from 0.
     pub part: u32,
     /// How it ended.

@@ -57,9 +57,9 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
     let prices =
         TokenPrices { prompt: "0.0000000208333333333333".parse().unwrap(), completion: "0.10".parse().unwrap() };
     let refused = AttemptRecord {
-        provider: "acme-two".to_owned(),
+        provider: "acme-two".into(),
         model: "acme/judge:free".parse().unwrap(),
-        upstream_model: "judge-✓".to_owned(),
+        upstream_model: "judge-✓".into(),
         part: 0,
         outcome: AttemptOutcome::Overloaded,
         upstream_status: Some(529),
@@ -71,7 +71,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
     };
     let completed = AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
         part: u32::MAX,
         outcome: AttemptOutcome::Completed,

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api_actix::{ACCESS_LOG_TARGET, AccessField, AccessLog, AccessValue};
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 
 use super::LOG;
 use crate::config::LogFormat;
@@ -14,8 +13,8 @@ use crate::config::LogFormat;
 /// Returns the function that writes the line of a completed request.
 pub fn access_log(format: LogFormat) -> AccessLog {
     match format {
-        LogFormat::Text => |fields| write_line(LogFormat::Text, fields),
-        LogFormat::Json => |fields| write_line(LogFormat::Json, fields),
+        LogFormat::Text => |at, fields| write_line(LogFormat::Text, at, fields),
+        LogFormat::Json => |at, fields| write_line(LogFormat::Json, at, fields),
     }
 }
 
@@ -24,22 +23,22 @@ thread_local! {
     static LINE: Cell<String> = const { Cell::new(String::new()) };
 }
 
-fn write_line(format: LogFormat, fields: &[AccessField<'_>]) {
+fn write_line(format: LogFormat, at: DateTime<Utc>, fields: &[AccessField<'_>]) {
     let mut line = LINE.take();
     line.clear();
-    if format_line(&mut line, format, fields).is_ok() {
+    if format_line(&mut line, format, at, fields).is_ok() {
         LOG.write(line.as_bytes(), false);
     }
     LINE.set(line);
 }
 
 /// Writes a line as the formats of `tracing_subscriber` do.
-fn format_line(line: &mut String, format: LogFormat, fields: &[AccessField<'_>]) -> fmt::Result {
+fn format_line(line: &mut String, format: LogFormat, at: DateTime<Utc>, fields: &[AccessField<'_>]) -> fmt::Result {
     let is_json = format == LogFormat::Json;
     if is_json {
         line.push_str("{\"timestamp\":\"");
     }
-    write_time(line)?;
+    write_time(line, at)?;
     if is_json {
         line.push_str("\",\"level\":\"INFO\",\"message\":\"request completed\",\"target\":\"");
         line.push_str(ACCESS_LOG_TARGET);
@@ -80,31 +79,28 @@ fn is_plain(text: &str) -> bool {
 const SECOND_LENGTH: usize = 19;
 
 /// A second since 1970, and its text.
-type FormattedSecond = (u64, [u8; SECOND_LENGTH]);
+type FormattedSecond = (i64, [u8; SECOND_LENGTH]);
 
 thread_local! {
     /// The second of the thread's last line, because a second has many lines.
-    static LAST: Cell<FormattedSecond> = const { Cell::new((u64::MAX, [0; SECOND_LENGTH])) };
+    static LAST: Cell<FormattedSecond> = const { Cell::new((i64::MAX, [0; SECOND_LENGTH])) };
 }
 
 /// Writes the time in UTC with microseconds.
-fn write_time(line: &mut String) -> fmt::Result {
-    #[expect(clippy::disallowed_methods, reason = "the time of a log line, as the library's format reads it")]
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+fn write_time(line: &mut String, at: DateTime<Utc>) -> fmt::Result {
     let (mut second, mut text) = LAST.get();
-    if second != now.as_secs() {
-        second = now.as_secs();
-        text = format_second(second).ok_or(fmt::Error)?;
+    if second != at.timestamp() {
+        second = at.timestamp();
+        text = format_second(at).ok_or(fmt::Error)?;
         LAST.set((second, text));
     }
     line.push_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?);
-    line.push_str(std::str::from_utf8(&fraction(now.subsec_micros())).map_err(|_| fmt::Error)?);
+    line.push_str(std::str::from_utf8(&fraction(at.timestamp_subsec_micros())).map_err(|_| fmt::Error)?);
     Ok(())
 }
 
 /// Formats a second without its fraction; `None` for a year of more than four digits.
-fn format_second(second: u64) -> Option<[u8; SECOND_LENGTH]> {
-    let time = DateTime::from_timestamp(second.try_into().ok()?, 0)?;
+fn format_second(time: DateTime<Utc>) -> Option<[u8; SECOND_LENGTH]> {
     let mut text = [0; SECOND_LENGTH];
     write!(&mut text[..], "{}", time.format("%Y-%m-%dT%H:%M:%S")).ok()?;
     Some(text)
@@ -128,7 +124,7 @@ mod tests {
 
     fn line(format: LogFormat, fields: &[AccessField<'_>]) -> String {
         let mut line = String::new();
-        format_line(&mut line, format, fields).unwrap();
+        format_line(&mut line, format, DateTime::from_timestamp(1_795_252_087, 4_999).unwrap(), fields).unwrap();
         line
     }
 
@@ -142,14 +138,14 @@ mod tests {
         ];
         let text = line(LogFormat::Text, &fields);
         let (time, rest) = text.split_at(27);
-        assert!(time.parse::<DateTime<chrono::Utc>>().is_ok(), "{time}");
+        assert_eq!(time, "2026-11-21T09:08:07.000004Z");
         let expected = r"  INFO api_actix::http::access_log: request completed request.id=r-1 http.status=200 ";
         assert_eq!(rest, format!("{expected}{}\n", r#"provider.name="\"A\" \u{1b}[31m\n""#));
         let json = line(LogFormat::Json, &fields);
         assert_eq!(json.lines().count(), 1);
         let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let time = json.as_object_mut().unwrap().remove("timestamp").unwrap();
-        assert!(time.as_str().unwrap().parse::<DateTime<chrono::Utc>>().is_ok(), "{time}");
+        assert_eq!(time, "2026-11-21T09:08:07.000004Z");
         let expected = serde_json::json!({
             "level": "INFO", "message": "request completed", "target": ACCESS_LOG_TARGET, "request.id": "r-1", "http.status": 200,
             "provider.name": "\"A\" \u{1b}[31m\n",
@@ -159,10 +155,10 @@ mod tests {
 
     #[test]
     fn second_and_fraction_have_fixed_lengths() {
-        assert_eq!(format_second(0).unwrap(), *b"1970-01-01T00:00:00");
-        assert_eq!(format_second(1_795_252_087).unwrap(), *b"2026-11-21T09:08:07");
-        assert_eq!(format_second(u64::MAX), None);
-        assert_eq!(format_second(300_000_000_000), None, "a year of five digits");
+        let second = |second| format_second(DateTime::from_timestamp(second, 999_999_999).unwrap());
+        assert_eq!(second(0), Some(*b"1970-01-01T00:00:00"));
+        assert_eq!(second(1_795_252_087), Some(*b"2026-11-21T09:08:07"));
+        assert_eq!(second(300_000_000_000), None, "a year of five digits");
         assert_eq!([0, 4, 120_500, 999_999].map(fraction), [*b".000000Z", *b".000004Z", *b".120500Z", *b".999999Z"]);
     }
 }

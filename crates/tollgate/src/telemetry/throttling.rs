@@ -110,7 +110,7 @@ impl Change<'_> {
         if *is_throttled {
             tracing::warn!(
                 provider.slug = %endpoint.provider,
-                upstream.model = endpoint.upstream_model,
+                upstream.model = &*endpoint.upstream_model,
                 last_error,
                 upstream.status = status,
                 cause,
@@ -123,7 +123,7 @@ impl Change<'_> {
         } else {
             tracing::info!(
                 provider.slug = %endpoint.provider,
-                upstream.model = endpoint.upstream_model,
+                upstream.model = &*endpoint.upstream_model,
                 last_error,
                 upstream.status = status,
                 accept_rate = throttling.accept_rate,
@@ -162,7 +162,7 @@ mod tests {
 
     fn changes_of(log: &mut ThrottleLog, now: Duration) -> Vec<(String, bool)> {
         let changes = log.changes(now);
-        changes.iter().map(|change| (change.endpoint.upstream_model.clone(), change.is_throttled)).collect()
+        changes.iter().map(|change| (change.endpoint.upstream_model.to_string(), change.is_throttled)).collect()
     }
 
     #[test]

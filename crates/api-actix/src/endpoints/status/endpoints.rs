@@ -131,7 +131,7 @@ impl ConfiguredEndpoint {
             provider: endpoint.provider.to_string(),
             provider_name: endpoint.provider_name.clone(),
             wire: endpoint.wire.as_str().to_owned(),
-            upstream_model: endpoint.upstream_model.clone(),
+            upstream_model: endpoint.upstream_model.to_string(),
             prices: own.or_else(|| of_catalogue.map(|row| prices(row, "catalogue"))),
             question_types: types.map(|question_type| question_type.as_str().to_owned()).collect(),
             limits: EndpointLimits {

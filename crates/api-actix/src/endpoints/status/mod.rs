@@ -119,7 +119,7 @@ fn endpoint_health(EndpointStatus { endpoint, health, throttling }: &EndpointSta
     EndpointHealth {
         model: endpoint.model.to_string(),
         provider: endpoint.provider.to_string(),
-        upstream_model: endpoint.upstream_model.clone(),
+        upstream_model: endpoint.upstream_model.to_string(),
         paused,
         throttled: throttling.throttled,
         throttled_workspaces: throttling.throttled_workspaces,

@@ -202,7 +202,7 @@ fn provider_failure_message(failed: &FailedAttempts) -> Option<String> {
     let position = failed.attempts.iter().rposition(|attempt| attempt.outcome == outcome);
     let attempt = position.and_then(|position| failed.attempts.get(position));
     let cause = position.and_then(|position| *failed.causes.get(position)?);
-    let provider = attempt.map_or(failed.provider_name.as_str(), |attempt| attempt.provider.as_str());
+    let provider = attempt.map_or(failed.provider_name.as_str(), |attempt| &*attempt.provider);
     let status = attempt.and_then(|attempt| attempt.upstream_status);
     let status = status.map_or(String::new(), |status| format!(" with {status}"));
     let sentence = cause.map_or(String::new(), |cause| format!(": {}", cause.sentence()));
@@ -254,8 +254,8 @@ fn failed_attempt_view(attempt: &AttemptRecord, cause: Option<FailureCause>) -> 
 
 fn attempt_view(attempt: &AttemptRecord) -> Value {
     json!({
-        "provider": attempt.provider,
-        "upstream_model": attempt.upstream_model,
+        "provider": &*attempt.provider,
+        "upstream_model": &*attempt.upstream_model,
         "outcome": attempt.outcome.as_str(),
         "upstream_status": attempt.upstream_status,
         "usage_source": attempt.usage_source.as_str(),

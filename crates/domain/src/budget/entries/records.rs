@@ -92,9 +92,9 @@ impl Reader<'_> {
 
     fn attempt(&mut self) -> Option<AttemptRecord> {
         Some(AttemptRecord {
-            provider: self.text()?.to_owned(),
+            provider: self.text()?.into(),
             model: self.text()?.parse().ok()?,
-            upstream_model: self.text()?.to_owned(),
+            upstream_model: self.text()?.into(),
             part: self.small()?,
             outcome: AttemptOutcome::from_name(self.text()?),
             upstream_status: self.option(|reader| reader.number()?.try_into().ok())?,

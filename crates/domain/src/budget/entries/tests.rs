@@ -47,9 +47,9 @@ fn counters() -> Vec<CounterId> {
 
 fn attempt(prompt: &str, upstream_status: Option<u16>) -> AttemptRecord {
     AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge:free".parse().unwrap(),
-        upstream_model: "judge \u{1f600} 'quoted'".to_owned(),
+        upstream_model: "judge \u{1f600} 'quoted'".into(),
         part: 3,
         outcome: AttemptOutcome::TimedOut,
         upstream_status,

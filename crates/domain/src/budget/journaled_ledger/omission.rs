@@ -104,13 +104,13 @@ fn keep_sum(record: &mut UsageRecord) {
     record.attempts = match (record.attempts.last(), cost) {
         (Some(last), Some(cost)) => {
             let mut attempt = AttemptRecord {
-                upstream_model: String::new(),
+                upstream_model: "".into(),
                 input_tokens: 1,
                 output_tokens: 0,
                 prices: TokenPrices { prompt: cost, completion: Price::ZERO },
                 ..last.clone()
             };
-            cut(&mut attempt.provider);
+            attempt.provider = attempt.provider[..attempt.provider.floor_char_boundary(MAX_NAME_BYTES)].into();
             record.share = UsageShare::WHOLE;
             Arc::new([attempt])
         }

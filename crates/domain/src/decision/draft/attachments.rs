@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::path::Path;
-use super::questions::{DUPLICATE_MEMBER, once};
+use super::preferences::once;
+use super::questions::DUPLICATE_MEMBER;
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, Member, first_duplicate};
 use crate::question::{Asset, Attachments, inline_contents};
@@ -65,7 +66,7 @@ fn read_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, I
         }
         let Some(fields) = member.value.members() else { return Err(path.fault("must be an object")) };
         let part_path = Path::Member(&path, "part");
-        let wanted = once(&fields, "part", &path)?
+        let wanted = once(member.value, "part", &path)?
             .map(|part| part.as_str().ok_or_else(|| part_path.fault("must be a string")))
             .transpose()?;
         check_single_content(&fields, wanted.is_some(), &path)?;

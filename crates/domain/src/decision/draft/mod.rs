@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use self::path::Path;
 use super::{DecisionRequest, InvalidDecision};
-use crate::json::{Json, JsonKind, JsonPart, Token, Tokens};
+use crate::json::{Json, JsonKind, JsonPart, count_commas};
 use crate::question::{Attachments, ProviderInput, Question, QuestionKind, Questions, StateForm};
 
 pub use attachments::AssetPart;
@@ -77,11 +77,6 @@ const MAX_MODELS: usize = 16;
 const BYTES_PER_QUESTION: usize = 256;
 /// The most memory of a parsed asset beyond its text, with its parts of a scan, in bytes.
 const BYTES_PER_ASSET: usize = 1024;
-
-/// Counts the members and elements of a JSON text beyond the first ones.
-fn count_commas(json: &str) -> usize {
-    Tokens::new(json).filter(|(token, _)| *token == Token::Comma).count()
-}
 
 impl DecisionDraft {
     /// Returns the most memory that the parsed questions and assets may take beyond their text, in bytes. Small ones

@@ -99,7 +99,11 @@ fn switch(value: JsonPart<'_>, path: &Path<'_>) -> Result<bool, InvalidDecision>
 }
 
 /// Returns a member of an object, without a list of all members; null counts as absent.
-fn once<'a>(object: JsonPart<'a>, name: &str, path: &Path<'_>) -> Result<Option<JsonPart<'a>>, InvalidDecision> {
+pub(super) fn once<'a>(
+    object: JsonPart<'a>,
+    name: &str,
+    path: &Path<'_>,
+) -> Result<Option<JsonPart<'a>>, InvalidDecision> {
     let mut found = object.iter_members().into_iter().flatten().flatten().filter(|member| member.name == name);
     let first = found.next();
     if found.next().is_some() {

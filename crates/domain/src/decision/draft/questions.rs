@@ -59,20 +59,18 @@ fn looks_typed(json: JsonPart<'_>) -> bool {
 }
 
 pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Result<Question, InvalidDecision> {
-    let members = body
-        .members()
+    let [kind, instructions, text, criteria] = pick(body, ["type", "instructions", "question", "criteria"], path)
         .ok_or_else(|| path.fault(format!("must be an object with a type, not {}", body.kind().with_article())))?;
     let type_path = Path::Member(path, "type");
-    let kind =
-        once(&members, "type", path)?.ok_or_else(|| type_path.fault("is required: noul, choice, score or box"))?;
-    let instructions = once(&members, "instructions", path)?;
-    if instructions.is_none() && once(&members, "question", path)?.is_some() {
+    let kind = kind?.ok_or_else(|| type_path.fault("is required: noul, choice, score or box"))?;
+    let instructions = instructions?;
+    if instructions.is_none() && text?.is_some() {
         return Err(Path::Member(path, "question").fault("unknown member; the text of a question is \"instructions\""));
     }
     if let Some(instructions) = instructions {
         check_description(instructions, &Path::Member(path, "instructions"))?;
     }
-    let criteria = once(&members, "criteria", path)?;
+    let criteria = criteria?;
     let at = Path::Member(path, "criteria");
     let kind = match kind.as_str().as_deref() {
         Some("noul") => read_noul(criteria, &at, instructions.is_some())?,
@@ -96,10 +94,10 @@ fn read_noul(
 ) -> Result<QuestionKind, InvalidDecision> {
     let (mut when_true, mut when_false) = (None, None);
     if let Some(criteria) = criteria {
-        let members =
-            criteria.members().ok_or_else(|| path.fault("must be an object with the members true and false"))?;
-        when_true = read_criterion(&members, "true", path)?;
-        when_false = read_criterion(&members, "false", path)?;
+        let [yes, no] = pick(criteria, ["true", "false"], path)
+            .ok_or_else(|| path.fault("must be an object with the members true and false"))?;
+        when_true = read_criterion(yes?, "true", path)?;
+        when_false = read_criterion(no?, "false", path)?;
     }
     if !instructed && when_true.is_none() && when_false.is_none() {
         return Err(path.fault("is required where there are no instructions"));
@@ -107,8 +105,7 @@ fn read_noul(
     Ok(QuestionKind::Noul { when_true, when_false })
 }
 
-fn read_criterion(members: &[Member<'_>], name: &str, path: &Path<'_>) -> Result<Option<Json>, InvalidDecision> {
-    let side = once(members, name, path)?;
+fn read_criterion(side: Option<JsonPart<'_>>, name: &str, path: &Path<'_>) -> Result<Option<Json>, InvalidDecision> {
     if let Some(side) = side {
         check_description(side, &Path::Member(path, name))?;
     }
@@ -157,16 +154,20 @@ fn check_description(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidD
     }
 }
 
-/// Returns the member with this name, if present and not null. Rejects duplicates, which are ambiguous.
-pub(super) fn once<'a>(
-    members: &[Member<'a>],
-    name: &str,
-    path: &Path<'_>,
-) -> Result<Option<JsonPart<'a>>, InvalidDecision> {
-    let mut found = members.iter().filter(|member| member.name == name);
-    let first = found.next();
-    if found.next().is_some() {
-        return Err(Path::Member(path, name).fault(DUPLICATE_MEMBER));
+/// A member of an object, unless it is absent or null. A duplicate is an error, because it is ambiguous.
+type Picked<'a> = Result<Option<JsonPart<'a>>, InvalidDecision>;
+
+/// Returns the members with these names, in one pass over the object; `None` for other types.
+fn pick<'a, const N: usize>(object: JsonPart<'a>, names: [&str; N], path: &Path<'_>) -> Option<[Picked<'a>; N]> {
+    let (mut found, mut is_repeated) = ([None; N], [false; N]);
+    for member in object.iter_members()? {
+        let Member { name, value } = member?;
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            is_repeated[at] |= found[at].replace(value).is_some();
+        }
     }
-    Ok(first.map(|member| member.value).filter(|value| !value.is_null()))
+    Some(std::array::from_fn(|at| match found[at] {
+        _ if is_repeated[at] => Err(Path::Member(path, names[at]).fault(DUPLICATE_MEMBER)),
+        value => Ok(value.filter(|value| !value.is_null())),
+    }))
 }

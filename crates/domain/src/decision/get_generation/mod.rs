@@ -133,7 +133,7 @@ impl GenerationNames {
 }
 
 fn was_tried(record: &UsageRecord, slug: &str) -> bool {
-    record.attempts.iter().any(|attempt| attempt.provider == slug)
+    record.attempts.iter().any(|attempt| *attempt.provider == *slug)
 }
 
 #[cfg(test)]

@@ -28,9 +28,9 @@ fn workspace(number: u64) -> WorkspaceId {
 
 fn attempt(provider: &str, model: &str) -> AttemptRecord {
     AttemptRecord {
-        provider: provider.to_owned(),
+        provider: provider.into(),
         model: model.parse().unwrap(),
-        upstream_model: "m".to_owned(),
+        upstream_model: "m".into(),
         part: 0,
         outcome: AttemptOutcome::Completed,
         upstream_status: None,

@@ -45,9 +45,9 @@ fn decision(input_tokens: u64, output_tokens: u64) -> Decision {
 
 fn attempt(input_tokens: u64, output_tokens: u64) -> AttemptRecord {
     AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: "judge".to_owned(),
+        upstream_model: "judge".into(),
         part: 0,
         outcome: AttemptOutcome::InvalidResponse,
         upstream_status: None,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::outcome::{CallOutcome, SubRequestOutcome};
 use crate::decision::{DecisionSettings, SentBytes, TokenFactor};
 use crate::ids::WorkspaceId;
 use crate::money::Charge;
@@ -64,9 +65,9 @@ pub(super) fn bound_tokens(factor: TokenFactor, sent: u64, overhead: u64) -> u64
 pub(super) fn new_record(candidate: &Candidate, number: u32, began: Duration) -> AttemptRecord {
     let endpoint = &candidate.endpoint;
     AttemptRecord {
-        provider: endpoint.provider.as_str().to_owned(),
+        provider: endpoint.provider.to_shared(),
         model: candidate.model.clone(),
-        upstream_model: endpoint.upstream_model.clone(),
+        upstream_model: Arc::clone(&endpoint.upstream_model),
         part: number,
         outcome: AttemptOutcome::Cancelled,
         upstream_status: None,
@@ -163,8 +164,8 @@ impl AttemptLog<'_> {
         let counted = usage.input_tokens.saturating_add(usage.output_tokens);
         if let Some(BoundExcess { ratio_milli, .. }) = self.health.count_tokens(entry.endpoint, bound, counted, now) {
             tracing::warn!(
-                provider.slug = entry.record.provider,
-                upstream.model = entry.record.upstream_model,
+                provider.slug = &*entry.record.provider,
+                upstream.model = &*entry.record.upstream_model,
                 bound_tokens = bound,
                 counted_tokens = counted,
                 ratio = format_args!("{}.{:03}", ratio_milli / 1_000, ratio_milli % 1_000),
@@ -192,14 +193,20 @@ impl AttemptLog<'_> {
         }
     }
 
-    /// Ends the running attempts, and returns all with the causes of their failures.
-    pub(super) fn close(self) -> (Arc<[AttemptRecord]>, Box<[Option<FailureCause>]>) {
+    /// Ends the running attempts and the call. A single answer ends it; after other attempts it may have waited.
+    pub(super) fn close(self, outcomes: Vec<SubRequestOutcome>) -> CallOutcome {
         let mut entries = std::mem::take(&mut *self.entries());
         for entry in &mut entries {
             self.give_up(entry);
         }
+        let ended = match &entries[..] {
+            [Entry { record, .. }] if record.outcome == AttemptOutcome::Completed => {
+                self.began.saturating_add(record.began).saturating_add(record.latency)
+            }
+            _ => self.time.monotonic(),
+        };
         let causes = entries.iter().map(|entry| entry.cause).collect();
-        (entries.into_iter().map(|entry| entry.record).collect(), causes)
+        CallOutcome { outcomes, attempts: entries.into_iter().map(|entry| entry.record).collect(), causes, ended }
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

@@ -99,9 +99,9 @@ mod tests {
     /// An attempt with these tokens at this price.
     fn attempt(tokens: u64, price: &str) -> AttemptRecord {
         AttemptRecord {
-            provider: "acme".to_owned(),
+            provider: "acme".into(),
             model: "acme/judge".parse().unwrap(),
-            upstream_model: "judge".to_owned(),
+            upstream_model: "judge".into(),
             part: 0,
             outcome: AttemptOutcome::Cancelled,
             upstream_status: None,

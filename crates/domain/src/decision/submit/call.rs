@@ -157,8 +157,7 @@ impl CallRunner {
         }
         drop(running);
         outcomes.sort_by_key(|(number, _)| *number);
-        let (attempts, causes) = log.close();
-        CallOutcome { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), attempts, causes }
+        log.close(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
     /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a

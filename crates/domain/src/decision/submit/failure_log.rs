@@ -38,7 +38,7 @@ impl FailureLog {
                 tracing::$level!(
                     provider.slug = %endpoint.provider,
                     model.id = %candidate.model,
-                    upstream.model = endpoint.upstream_model,
+                    upstream.model = &*endpoint.upstream_model,
                     attempt.outcome = failure.kind.as_str(),
                     upstream.status = failure.upstream_status,
                     detail = failure.detail,

@@ -195,7 +195,7 @@ impl SubmitDecision {
         client: Arc<dyn ClientConnection>,
     ) -> Result<Decision, SubmitDecisionError> {
         let time = &self.hold_planner.time;
-        let (arrived_at, began) = (time.now(), origin.began.unwrap_or_else(|| time.monotonic()));
+        let (arrived_at, began) = origin.began.unwrap_or_else(|| (time.now(), time.monotonic()));
         let filtered = self.filter.apply(key, &mut body, &client, began).await?;
         // The plan and its hold share one reading of the clock.
         let now = time.monotonic();
@@ -203,7 +203,7 @@ impl SubmitDecision {
         let workspace = payer.workspace_id;
         let mut plan = self.planner.plan(&body, filtered.policy(), is_limited, (workspace, now))?;
         self.settlement.record_quota.check(workspace, (arrived_at, now)).await?;
-        let (id, hold) = (self.ids.decision_id(), Mutex::default());
+        let (id, hold) = (self.ids.decision_id(arrived_at), Mutex::default());
         let mut request = Request { id, origin, arrived_at, began, client, payer, is_limited, body, filtered, hold };
         let coverage = self.hold_planner.hold_plan(&request, &mut plan, now).await?;
         let call = self.calls.call(&request, &mut plan, &coverage).await;

@@ -52,6 +52,8 @@ pub(super) struct CallOutcome {
     pub(super) attempts: Arc<[AttemptRecord]>,
     /// The cause of each failed attempt.
     pub(super) causes: Box<[Option<FailureCause>]>,
+    /// The end of the call, on the monotonic clock.
+    pub(super) ended: Duration,
 }
 
 /// A sub-request that failed, and with it the request.

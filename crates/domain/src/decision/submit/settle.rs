@@ -49,7 +49,7 @@ impl Settlement {
                 return Err(SubmitDecisionError::Defect("a request ended without an answer and without a failure"));
             }
         };
-        let record = self.record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
+        let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(request, record, Some(answers.json())).await?;
         let filtered = &mut request.filtered;
@@ -86,7 +86,7 @@ impl Settlement {
         let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
         let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let mut served = Served::by_one(&failed.candidate);
-        let record = self.record(request, call, cost, (&mut served, outcome));
+        let record = Self::record(request, call, cost, (&mut served, outcome));
         self.charge(request, record, None).await?;
         if let Some(error) = rejection.filter(|_| failed.is_rejected_hold()) {
             return Err(error);
@@ -141,7 +141,6 @@ impl Settlement {
 
     /// Creates the record. Moves values out of the request that are not needed afterwards.
     fn record(
-        &self,
         request: &mut Request,
         call: &CallOutcome,
         cost: &RequestCost,
@@ -173,7 +172,7 @@ impl Settlement {
             client_address: request.origin.client_address,
             preset: request.body.preset,
             created_at: request.arrived_at,
-            latency: self.hold_planner.time.monotonic().saturating_sub(request.began),
+            latency: call.ended.saturating_sub(request.began),
         }
     }
 }

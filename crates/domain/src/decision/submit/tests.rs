@@ -185,7 +185,7 @@ fn granting_ledger() -> MockLedger {
 
 impl TestRun {
     fn upstreams(&self) -> Vec<&str> {
-        self.calls.iter().map(|call| call.endpoint.upstream_model.as_str()).collect()
+        self.calls.iter().map(|call| &*call.endpoint.upstream_model).collect()
     }
 
     fn kind(&self) -> ErrorKind {

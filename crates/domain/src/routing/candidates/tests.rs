@@ -135,7 +135,7 @@ impl Outcome {
 }
 
 fn names(candidates: &[Candidate]) -> Vec<String> {
-    candidates.iter().map(|candidate| candidate.endpoint.upstream_model.clone()).collect()
+    candidates.iter().map(|candidate| candidate.endpoint.upstream_model.to_string()).collect()
 }
 
 fn slugs(list: &[&str]) -> Vec<String> {

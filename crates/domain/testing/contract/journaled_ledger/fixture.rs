@@ -349,9 +349,9 @@ impl Process {
 
 pub(super) fn attempt(pico: i64) -> AttemptRecord {
     AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: "judge".to_owned(),
+        upstream_model: "judge".into(),
         part: 0,
         outcome: AttemptOutcome::Completed,
         upstream_status: None,

@@ -78,7 +78,7 @@ pub(super) async fn charge_of_any_size_is_recorded_and_ends_its_hold(machine: &L
     };
     let findings: Vec<Finding> = (0..900).map(finding).collect();
     let messages: Vec<OutboxMessage> = (1..=9).map(message).collect();
-    let named = AttemptRecord { upstream_model: "m".repeat(100_000), ..attempt(9) };
+    let named = AttemptRecord { upstream_model: "m".repeat(100_000).into(), ..attempt(9) };
     let attempts =
         [vec![attempt(7)], (0..900).map(|_| attempt(1)).collect(), (1..=900).map(at_price).collect(), vec![named]];
     let mut spent = 0;

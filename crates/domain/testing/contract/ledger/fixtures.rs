@@ -51,9 +51,9 @@ pub(in super::super) fn payer_under(number: u64, guardrails: &[u64]) -> Payer {
 /// Returns an attempt with this cost: a token costs a picodollar.
 pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
     AttemptRecord {
-        provider: "acme".to_owned(),
+        provider: "acme".into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: "judge".to_owned(),
+        upstream_model: "judge".into(),
         part: 0,
         outcome: AttemptOutcome::Completed,
         upstream_status: None,

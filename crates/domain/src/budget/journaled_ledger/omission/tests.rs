@@ -17,9 +17,9 @@ use crate::usage::{AttemptOutcome, FilterAction, Finding, OutboxMessage, UsageOu
 
 fn attempt(input_tokens: u64, price: i128, usage_source: UsageSource, name: &str) -> AttemptRecord {
     AttemptRecord {
-        provider: name.to_owned(),
+        provider: name.into(),
         model: "acme/judge".parse().unwrap(),
-        upstream_model: name.to_owned(),
+        upstream_model: name.into(),
         part: u32::MAX,
         outcome: AttemptOutcome::Abandoned,
         upstream_status: Some(u16::MAX),
@@ -107,7 +107,7 @@ fn merge_joins_attempts_at_the_same_prices_alone() {
         attempt(u64::MAX, 8, Reported, "e"),
     ];
     let merged = merge_attempts(&attempts);
-    let tokens: Vec<_> = merged.iter().map(|found| (found.provider.as_str(), found.input_tokens)).collect();
+    let tokens: Vec<_> = merged.iter().map(|found| (&*found.provider, found.input_tokens)).collect();
     assert_eq!(tokens, [("a", 60), ("b", 20), ("c", 30), ("e", u64::MAX)], "tokens beyond the range stay apart");
     let ends = attempts.iter().map(|one| one.began + one.latency);
     assert_eq!(merged[0].began, attempts[0].began);

@@ -70,7 +70,7 @@ fn shape(parts: &[SubRequest]) -> Vec<(Vec<&str>, Vec<&str>)> {
 fn names(part: &SubRequest) -> (Vec<&str>, Vec<&str>) {
     let typed = part.input.questions.typed.iter().flatten();
     let names = typed.map(|question| question.name.as_str()).collect();
-    (names, part.candidates.iter().map(|candidate| candidate.endpoint.upstream_model.as_str()).collect())
+    (names, part.candidates.iter().map(|candidate| &*candidate.endpoint.upstream_model).collect())
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn plan_skips_first_endpoint_that_needs_too_many_calls() {
     let many = nouls(MAX_SUB_REQUESTS + 1);
     let parts = super::plan(&many, &[questions_at_most(1, 1), any()], FIRST).unwrap();
     let [part] = &parts[..] else { panic!("one part") };
-    assert_eq!(part.candidates[0].endpoint.upstream_model, "0");
+    assert_eq!(&*part.candidates[0].endpoint.upstream_model, "0");
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl TestGateway {
         let origin = RequestOrigin {
             request_id: RequestId::from_uuid(SequentialIds::uuid(901)),
             client_address: Some(IpAddr::from([192, 0, 2, 7])),
-            began: self.began,
+            began: self.began.map(|began| (self.clock.now(), began)),
         };
         let (disconnected, watched) = watch::channel(false);
         let submit = Arc::clone(&self.submit);
@@ -233,7 +233,7 @@ impl TestGateway {
     /// The upstream names of all attempts so far.
     pub(super) fn upstreams(&self) -> Vec<String> {
         let attempts = self.provider.0.lock().unwrap();
-        attempts.iter().map(|(call, _)| call.endpoint.upstream_model.clone()).collect()
+        attempts.iter().map(|(call, _)| call.endpoint.upstream_model.to_string()).collect()
     }
 
     pub(super) fn call(&self, attempt: usize) -> ProviderCall {

@@ -30,9 +30,7 @@ fn order_puts_named_providers_first_and_others_by_price() {
 #[test]
 fn order_sorts_endpoints_of_named_provider_by_price() {
     let mut fixture = SelectionFixture::of_three().with_preferences(|preferences| preferences.order = slugs(&["a"]));
-    fixture.models[0]
-        .0
-        .push(changed(candidate(3, "a", "1e-6"), |endpoint| "a-cheap".clone_into(&mut endpoint.upstream_model)));
+    fixture.models[0].0.push(changed(candidate(3, "a", "1e-6"), |endpoint| endpoint.upstream_model = "a-cheap".into()));
     fixture.draws = vec![u64::MAX; 4];
     assert_eq!(fixture.names(), ["a-cheap", "a", "c", "b"]);
 }

@@ -13,7 +13,7 @@ fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
             changed(made, |endpoint| {
                 endpoint.data_policy = DataPolicy { zdr, collects };
                 endpoint.quantization = Quantization::ALL[format];
-                endpoint.upstream_model = index.to_string();
+                endpoint.upstream_model = index.to_string().into();
             })
         });
         made.collect()
