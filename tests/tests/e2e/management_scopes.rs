@@ -39,7 +39,6 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ),
     // A label of another workspace is rejected by itself.
     ("POST", "/labels", r#"{"labels":[]}"#, [403, 403, 403, 200, 200, 200]),
-    ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RECORDS),
     ("GET", "/generations?workspace_id={workspace}", "", RECORDS),
     ("GET", "/generations?workspace_id=own", "", RECORDS),
     ("GET", "/generations?key={key}", "", OF_ANOTHER_KEY),
@@ -75,6 +74,7 @@ const ROUTES: &[(&str, &str, &str, Statuses)] = &[
         WRITE,
     ),
     ("PATCH", "/presets/{preset}?workspace_id={workspace}", r#"{"name":"n"}"#, WRITE),
+    ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RECORDS),
     // An inference key reads the presets of its workspace.
     ("GET", "/presets?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
     ("GET", "/presets/{preset}?workspace_id={workspace}", "", [200, 200, 200, 404, 200, 200]),
