@@ -184,7 +184,7 @@ def presets():
             feedback = either.generations.submit_feedback(
                 generation_id=decided.id, category="incorrect_response", comment="wrong"
             )
-            equal(feedback.data.success, True, "the feedback")
+            equal(feedback.data.SUCCESS, True, "the feedback")
         with raises(errors.NotFoundResponseError, 404):
             asking.generations.submit_feedback(generation_id="gen-dec-none", category="other")
         with raises(errors.NotFoundResponseError, 404):
