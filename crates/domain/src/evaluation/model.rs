@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{Decision, LabelledAnswer, Probability};
 
@@ -27,19 +28,6 @@ pub struct Group {
     pub question: String,
     /// The origin.
     pub origin: AnswerOrigin,
-}
-
-named_enum! {
-    /// The source of a label.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum LabelSource {
-        /// A person.
-        Human = "human",
-        /// A reference, such as a dataset.
-        Reference = "reference",
-        /// Another system.
-        System = "system",
-    }
 }
 
 /// The bytes of the parts of a request. Tokens are assumed to be proportional to them.

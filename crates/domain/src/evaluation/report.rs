@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use super::model::{Groups, Items};
-use super::{AnswerOrigin, Cascade, EvaluatedAnswer, Group, LabelSource};
+use super::{AnswerOrigin, Cascade, EvaluatedAnswer, Group};
+use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{
     CalibrationError, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise, ThresholdCandidates,

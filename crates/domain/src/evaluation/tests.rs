@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::*;
+use crate::evidence::LabelSource;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::question::{ChoiceOption, QuestionKind};

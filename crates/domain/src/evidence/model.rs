@@ -11,7 +11,7 @@ use crate::usage::{AnswerEvidence, PresetReference};
 
 named_enum! {
     /// The source of a label.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum LabelSource {
         /// A person.
         Human = "human",

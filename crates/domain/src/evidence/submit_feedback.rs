@@ -17,8 +17,8 @@ pub struct SubmitFeedback {
 }
 
 impl SubmitFeedback {
-    /// Stores the labels of an answer, all or none. An inference key labels answers of its workspace, a management key
-    /// with the access `write` those of its workspaces.
+    /// Stores the labels of an answer; none if one is invalid. An inference key labels answers of its workspace, a
+    /// management key with the access `write` those of its workspaces.
     ///
     /// # Errors
     /// A missing right, an unknown generation, an invalid label, or a store failure.

@@ -275,7 +275,7 @@ impl<'a> Api<'a> {
     /// # Errors
     /// Standard output failed.
     pub fn show(&self, response: &Json) -> anyhow::Result<ExitCode> {
-        self.show_text(response, || record(&pointer(response, "/data").unwrap_or_else(|| response.clone())))
+        self.show_text(response, || members(response))
     }
 
     /// Prints a response as [`Self::show`]; without `--json` also the next useful command, with the text at a JSON
@@ -285,11 +285,9 @@ impl<'a> Api<'a> {
     /// Standard output failed.
     pub fn show_next(&self, response: &Json, command: &str, at: &str) -> anyhow::Result<ExitCode> {
         let name = text_at(response, at).unwrap_or_default();
-        let shown = || {
-            let record = record(&pointer(response, "/data").unwrap_or_else(|| response.clone()));
-            format!("{}\n\nNext: tollgate {}", record.trim_end(), command.replace("{}", &escape(&name)))
-        };
-        self.show_text(response, shown)
+        self.show_text(response, || {
+            format!("{}\n\nNext: tollgate {}", members(response).trim_end(), command.replace("{}", &escape(&name)))
+        })
     }
 
     /// Prints a list: with `--json` as it came, otherwise as a table.
@@ -307,6 +305,11 @@ impl<'a> Api<'a> {
     pub fn show_text(&self, response: &Json, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
         self.context.output.show_json(response, text)
     }
+}
+
+/// Returns the members of a response's record, one a line.
+fn members(response: &Json) -> String {
+    record(&pointer(response, "/data").unwrap_or_else(|| response.clone()))
 }
 
 /// Waits for the work as long as `count` changes within each `silence`; `None` if it does not.

@@ -39,7 +39,7 @@ pub const DOMAIN: Order = Order {
         &["change"],
         &["model", "question"],
         &["pricing", "statistics"],
-        &["evaluation", "usage"],
+        &["usage"],
         &["budget"],
         &["rate"],
         &["api_key", "container"],
@@ -47,7 +47,7 @@ pub const DOMAIN: Order = Order {
         &["guardrail", "preset"],
         &["decision"],
         &["evidence", "observability"],
-        &["operation", "retention"],
+        &["evaluation", "operation", "retention"],
     ],
     exceptions: &[],
 };

@@ -8,7 +8,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, LabelSource, RequestSize};
+use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, RequestSize};
+use domain::evidence::LabelSource;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::preset::PresetConfig;

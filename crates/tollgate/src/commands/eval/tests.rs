@@ -1,6 +1,7 @@
 //! The page and the sentences of planted reports.
 
-use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, LabelSource, Report, ReportSettings, RequestSize};
+use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, Report, ReportSettings, RequestSize};
+use domain::evidence::LabelSource;
 use domain::money::Usd;
 use domain::statistics::{Decision, LabelSelection, Probability};
 
