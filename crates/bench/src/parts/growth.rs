@@ -50,6 +50,10 @@ async fn beside(bench: &Bench, gateway: &Gateway, store: &str) -> Result<Vec<Fig
     let database = Database::connect(options).await?;
     copy_record(&database, bench.records).await?;
     spread_sums(&database).await?;
+    if database.get_database_backend() == sea_orm::DatabaseBackend::Postgres {
+        // As autovacuum does within a minute.
+        database.execute_unprepared("VACUUM ANALYZE").await?;
+    }
     database.close().await?;
     print_progress(&format!("reads on {store}"));
     let management = gateway.management_key.as_str();
@@ -109,7 +113,7 @@ async fn spread_sums(database: &DatabaseConnection) -> Result<()> {
              tenants(tenant) AS (SELECT 1 UNION ALL SELECT tenant + 1 FROM tenants WHERE tenant < {WORKSPACES}), \
              sum AS (SELECT * FROM usage_sums LIMIT 1) \
              INSERT INTO usage_sums (day, workspace_id, api_key, model, provider, requests, input_tokens, \
-             output_tokens, cost_pico) SELECT {first} - number, {workspace}, {of_all_keys}, model, provider, requests, \
+             output_tokens, cost_pico) SELECT {first} - number * CAST(86400000 AS bigint), {workspace}, {of_all_keys}, model, provider, requests, \
              input_tokens, output_tokens, cost_pico FROM sum, days, tenants"
         ))
         .await?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::bench::Bench;
 use crate::gateway::Gateway;
-use crate::http;
+use crate::http::{self, call_once};
 use crate::load::{Requests, Target, column, drive};
 use crate::report::{Bound, Figure};
 use crate::statistics::median;
@@ -31,12 +31,10 @@ pub(super) async fn read(
     key: &str,
     most: f64,
 ) -> Result<Figure> {
-    let target = Target {
-        name: "gateway",
-        address: gateway.address,
-        pid: gateway.pid()?,
-        requests: Requests::repeat(http::request("GET", path, key, None)),
-    };
+    let request = http::request("GET", path, key, None);
+    call_once(gateway.address, &request).await?;
+    let target =
+        Target { name: "gateway", address: gateway.address, pid: gateway.pid()?, requests: Requests::repeat(request) };
     let mut runs = Vec::with_capacity(bench.rounds);
     for _ in 0..bench.rounds {
         runs.push(drive(&target, 1, bench.duration / 4).await?);
