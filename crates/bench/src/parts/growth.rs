@@ -158,7 +158,7 @@ async fn exported_lines(gateway: &Gateway) -> Result<usize> {
             break;
         }
         // Frames of the transfer add a few.
-        lines += buffer[..read].iter().filter(|byte| **byte == b'\n').count();
+        lines += buffer[..read].split(|byte| *byte == b'\n').count() - 1;
         end.extend_from_slice(&buffer[read.saturating_sub(5)..read]);
         end.drain(..end.len().saturating_sub(5));
     }
