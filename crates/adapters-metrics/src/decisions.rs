@@ -32,6 +32,8 @@ pub(crate) struct DecisionMetrics {
     reservations: [Counter; 4],
     reservation: Histogram,
     filtered: Family<Labels<1>, Counter>,
+    /// By [`QuestionVerdict`].
+    verdicts: [Counter; QuestionVerdict::ALL.len()],
     beyond_bound: Counter,
 }
 
@@ -85,6 +87,9 @@ impl DecisionMetrics {
         for action in ACTIONS {
             drop(filtered.get_or_create(&[("action", action)]));
         }
+        let questions: Family<Labels<1>, Counter> = Family::default();
+        registry.register("question_outcomes", "Questions of presets with stages", questions.clone());
+        let verdicts = QuestionVerdict::ALL.map(|verdict| questions.get_or_create(&[("outcome", verdict.as_str())]).clone());
         let beyond_bound = Counter::default();
         registry.register("charges_over_hold", "Charges that exceeded their hold", beyond_bound.clone());
         let metrics = Self {
@@ -97,6 +102,7 @@ impl DecisionMetrics {
             reservations,
             reservation,
             filtered,
+            verdicts,
             beyond_bound,
         };
         metrics.add_providers(providers);
@@ -140,6 +146,10 @@ impl DecisionMetrics {
 
     pub(crate) fn record_guardrail_action(&self, action: &'static str) {
         self.filtered.get_or_create(&[("action", action)]).inc();
+    }
+
+    pub(crate) fn record_question_verdict(&self, verdict: QuestionVerdict) {
+        self.verdicts[verdict as usize].inc();
     }
 
     pub(crate) fn record_hold_exceeded(&self) {

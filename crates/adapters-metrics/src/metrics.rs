@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::budget::BudgetScope;
 use domain::decision::Metrics;
-use domain::usage::UsageRecord;
+use domain::usage::{QuestionVerdict, UsageRecord};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -92,6 +92,10 @@ impl Metrics for PrometheusMetrics {
 
     fn record_guardrail_action(&self, action: &'static str) {
         self.decisions.record_guardrail_action(action);
+    }
+
+    fn record_question_verdict(&self, verdict: QuestionVerdict) {
+        self.decisions.record_question_verdict(verdict);
     }
 
     fn record_hold_exceeded(&self) {

@@ -388,6 +388,8 @@ entity! {
         /// Null if the request named no preset.
         pub preset_id: Option<Vec<u8>>,
         pub preset_version: Option<i64>,
+        /// JSON; null without stages.
+        pub outcomes: Option<String>,
     }
 }
 

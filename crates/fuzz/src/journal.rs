@@ -153,6 +153,7 @@ impl Samples {
             user: None,
             client_address,
             preset: None,
+            outcomes: None,
             created_at: at,
             latency: Duration::from_millis(4),
         };

@@ -163,6 +163,7 @@ fn records() -> TableCreateStatement {
         optional_bytes("client_address"),
         optional_bytes("preset_id"),
         optional_number("preset_version"),
+        optional_text("outcomes"),
     ];
     keyed_table(RECORDS, columns, &["id"])
 }

@@ -72,6 +72,7 @@ fn record() -> UsageRecord {
         user: Some("user-1".to_owned()),
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap(),
         latency: Duration::from_millis(120),
     }

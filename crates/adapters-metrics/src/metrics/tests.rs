@@ -79,6 +79,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
         latency: Duration::from_millis(300),
     }

@@ -69,7 +69,9 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         completion: parse(&row.completion_price, "usage_records.completion_price", &id)?,
     };
     let attempts = row.attempts;
-    let trace = row.trace.as_deref().map(Json::parse).transpose().map_err(|_| corrupt("usage_records.trace", &id))?;
+    let json = |text: Option<&str>, column| text.map(Json::parse).transpose().map_err(|_| corrupt(column, &id));
+    let trace = json(row.trace.as_deref(), "usage_records.trace")?;
+    let outcomes = json(row.outcomes.as_deref(), "usage_records.outcomes")?;
     let record = UsageRecord {
         workspace_id: ids::workspace_id(&row.workspace_id).ok_or_else(|| corrupt("usage_records.workspace_id", &id))?,
         api_key: key_id(&row.api_key, "usage_records.api_key", &id)?,
@@ -100,6 +102,7 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
             .ok_or_else(|| corrupt("usage_records.client_address", &id))?,
         preset: preset(row.preset_id.as_deref(), row.preset_version)
             .ok_or_else(|| corrupt("usage_records.preset_id", &id))?,
+        outcomes,
         created_at: moment(row.created_at, "usage_records.created_at", &id)?,
         latency: duration(row.latency_us, "usage_records.latency_us", &id)?,
         id,
@@ -253,7 +256,7 @@ pub(crate) fn storable(text: &str) -> Cow<'_, str> {
 }
 
 /// The columns of [`write_record`].
-pub(crate) const RECORD_COLUMNS: [&str; 28] = [
+pub(crate) const RECORD_COLUMNS: [&str; 29] = [
     "id",
     "workspace_id",
     "api_key",
@@ -282,6 +285,7 @@ pub(crate) const RECORD_COLUMNS: [&str; 28] = [
     "client_address",
     "preset_id",
     "preset_version",
+    "outcomes",
 ];
 
 /// Writes the row of a record, in the order of [`RECORD_COLUMNS`].
@@ -317,7 +321,8 @@ pub(crate) fn write_record(record: &UsageRecord, row: &mut dyn RowWriter) -> Res
     row.text(findings.as_deref())?;
     row.bytes(client_address_column(record.client_address))?;
     row.bytes(record.preset.map(|preset| preset.id.uuid().as_bytes().to_vec()))?;
-    row.integer(record.preset.map(|preset| preset.version.into()))
+    row.integer(record.preset.map(|preset| preset.version.into()))?;
+    row.text(record.outcomes.as_ref().map(Json::text))
 }
 
 /// The columns for [`StoredCosts::read`].

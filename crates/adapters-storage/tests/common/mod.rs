@@ -351,6 +351,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: at(0),
         latency: Duration::from_millis(5),
     }

@@ -133,6 +133,9 @@ pub(crate) struct GenerationView<'a> {
     /// The number of its version.
     #[schema(required, value_type = Option<u64>)]
     preset_version: Option<u32>,
+    /// By question of a preset with stages: `outcome`, `stage`, `model` and `threshold`, as in the answer.
+    #[schema(required, value_type = Option<Object>)]
+    outcomes: Option<Box<RawValue>>,
     /// The trace metadata of the request, unchanged.
     #[schema(required, value_type = Option<Object>)]
     trace: Option<Box<RawValue>>,
@@ -307,6 +310,7 @@ impl<'a> GenerationView<'a> {
             workspace_id: record.workspace_id.to_string(),
             preset_id: record.preset.map(|preset| preset.id.to_string()),
             preset_version: record.preset.map(|preset| preset.version),
+            outcomes: record.outcomes.as_ref().map(opaque),
             trace: record.trace.as_ref().map(opaque),
             charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             guardrail_ids: record.guardrails.iter().map(ToString::to_string).collect(),

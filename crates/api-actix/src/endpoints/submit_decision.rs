@@ -10,6 +10,8 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use domain::api_key::InferenceKey;
 use domain::decision::{Decision, DecisionRequest, TakenTokens};
 use domain::question::ProviderInput;
+use domain::usage::{QuestionOutcome, QuestionVerdict};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio_util::sync::CancellationToken;
 use wires::client::DecisionResponse;
 use wires::formats;
@@ -56,6 +58,12 @@ pub(crate) const GEMINI: Route = route!(Entry::Gemini, "/v1beta/decisions", unde
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// Reports that the questions were forwarded without validation.
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
+/// The questions without a decision of a preset with stages: their names, separated by commas.
+const ABSTAINED: HeaderName = HeaderName::from_static("x-tollgate-abstained");
+/// The longest value of that header; the body names all.
+const MAX_ABSTAINED_BYTES: usize = 4_096;
+/// What is not encoded in a name.
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 
 async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payload) -> Outcome {
@@ -148,10 +156,29 @@ fn respond(decision: &Decision, is_opaque: bool, body: String) -> HttpResponse {
     if let Ok(name) = HeaderValue::from_str(&printable(&decision.provider)) {
         headers.insert(PROVIDER_NAME, name);
     }
+    if let Some(names) = abstained(&decision.outcomes) {
+        headers.insert(ABSTAINED, names);
+    }
     if is_opaque {
         headers.insert(QUESTIONS, HeaderValue::from_static("opaque"));
     }
     response
+}
+
+/// Returns the names of the questions without a decision, each encoded as in a URL, as far as they fit into a header.
+fn abstained(outcomes: &[QuestionOutcome]) -> Option<HeaderValue> {
+    let mut names = String::new();
+    for outcome in outcomes.iter().filter(|outcome| outcome.verdict == QuestionVerdict::Abstained) {
+        let name = utf8_percent_encode(&outcome.question, NAME).to_string();
+        if names.len() + name.len() >= MAX_ABSTAINED_BYTES {
+            break;
+        }
+        if !names.is_empty() {
+            names.push(',');
+        }
+        names.push_str(&name);
+    }
+    HeaderValue::from_str(&names).ok().filter(|names| !names.is_empty())
 }
 
 /// Returns the text as a valid header value.

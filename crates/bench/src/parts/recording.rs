@@ -91,6 +91,7 @@ fn record() -> Result<UsageRecord> {
         user: None,
         client_address: Some([192, 0, 2, 7].into()),
         preset: None,
+        outcomes: None,
         created_at: at,
         latency: Duration::from_millis(10),
     })

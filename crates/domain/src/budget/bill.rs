@@ -73,6 +73,7 @@ pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecor
         user: None,
         client_address: request.client_address,
         preset: None,
+        outcomes: None,
         created_at: hold.at,
         latency: Duration::ZERO,
     })

@@ -6,9 +6,10 @@ use crate::ids::DecisionId;
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
+use crate::preset::Cascade;
 use crate::question::{Answers, ProviderInput};
 use crate::routing::{RoutingFunnel, RoutingPreferences};
-use crate::usage::{AttemptRecord, Finding, PresetReference, UsageSource};
+use crate::usage::{AttemptRecord, Finding, PresetReference, QuestionOutcome, UsageSource};
 
 /// A validated Decisions request. Providers receive only its [`ProviderInput`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct DecisionRequest {
     pub user: Option<String>,
     /// The preset that its models and questions are from.
     pub preset: Option<PresetReference>,
+    /// The stages of the preset, if it has any.
+    pub cascade: Option<Arc<Cascade>>,
 }
 
 /// The answer to a Decisions request.
@@ -60,4 +63,6 @@ pub struct Decision {
     pub funnel: RoutingFunnel,
     /// The findings of content filters: redacted or flagged before the request was sent.
     pub findings: Vec<Finding>,
+    /// What the stages of the preset made of each question, in the order of the questions; empty without stages.
+    pub outcomes: Vec<QuestionOutcome>,
 }

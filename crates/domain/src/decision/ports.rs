@@ -211,6 +211,9 @@ pub trait Metrics: Send + Sync {
     /// Records the action of a guardrail: block, redact or flag.
     fn record_guardrail_action(&self, action: &'static str);
 
+    /// Records the verdict of a question of a preset with stages.
+    fn record_question_verdict(&self, verdict: QuestionVerdict);
+
     /// Records a charge above its hold.
     fn record_hold_exceeded(&self);
 
@@ -226,6 +229,7 @@ impl Metrics for NoMetrics {
     fn record_charge(&self, _: &UsageRecord) {}
     fn record_hold(&self, _: Option<BudgetScope>, _: Duration) {}
     fn record_guardrail_action(&self, _: &'static str) {}
+    fn record_question_verdict(&self, _: QuestionVerdict) {}
     fn record_hold_exceeded(&self) {}
     fn record_abandoned_requests(&self, _: u64) {}
 }

@@ -41,6 +41,7 @@ impl ResolvePreset {
             fallback_models: models.collect(),
             provider_input: Arc::new(ProviderInput { questions: config.questions.clone(), ..input }),
             preset: Some(found.reference()),
+            cascade: config.cascade.clone(),
             ..request
         })
     }

@@ -1,5 +1,6 @@
 //! Presets: named sets of questions, with the models that answer them.
 
+mod cascade;
 mod errors;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -7,6 +8,7 @@ mod manage_presets;
 mod model;
 mod ports;
 
+pub use cascade::*;
 pub use errors::*;
 pub use manage_presets::*;
 pub use model::*;

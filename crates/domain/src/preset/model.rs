@@ -1,7 +1,10 @@
 //! A preset and its versions.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
+use super::Cascade;
 use crate::audit::RowHasher;
 use crate::ids::{PresetId, WorkspaceId};
 use crate::json::Json;
@@ -69,10 +72,12 @@ pub struct PresetVersion {
 /// The models and the questions of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresetConfig {
-    /// The names of 1 to 16 models, in the order of preference.
+    /// The names of 1 to 16 models, in the order of preference; those of the stages, each once.
     pub models: Vec<String>,
     /// The questions, which are typed.
     pub questions: Questions,
+    /// The stages, if it has any.
+    pub cascade: Option<Arc<Cascade>>,
 }
 
 /// A preset with its designated version.
@@ -125,11 +130,17 @@ impl PresetConfig {
     /// The longest configuration, in bytes of JSON: requests that name a preset are small, but each holds its questions.
     pub const MAX_BYTES: usize = 64 << 10;
 
-    /// Returns the configuration as an object with the members `models` and `questions`.
+    /// Returns the configuration as an object with the members `models` and `questions`, or `stages`, `otherwise` and
+    /// `questions`.
     pub fn to_json(&self) -> Json {
+        let questions = ("questions", self.questions.json.text());
+        if let Some(cascade) = &self.cascade {
+            let (stages, otherwise) = (cascade.stages_json(), Json::string(cascade.otherwise.as_str()));
+            return Json::object([("stages", stages.text()), ("otherwise", otherwise.text()), questions]);
+        }
         let models: Vec<Json> = self.models.iter().map(|model| Json::string(model)).collect();
         let models = Json::array(models.iter().map(Json::text));
-        Json::object([("models", models.text()), ("questions", self.questions.json.text())])
+        Json::object([("models", models.text()), questions])
     }
 }
 

@@ -146,6 +146,8 @@ pub struct Endpoint {
     pub attempt_timeout: Duration,
     /// Tokens that the provider may count beyond those of the body, for the upper bound of a charge.
     pub prompt_overhead_tokens: u64,
+    /// True if the provider answers each question by itself, so that an answer does not depend on the other questions.
+    pub independent_questions: bool,
     /// The supported types of questions; `None` means all types of its wire.
     pub question_types: Option<Vec<QuestionType>>,
     /// The configured limits. [`Self::limits`] adds those of the wire.
@@ -179,6 +181,7 @@ impl Endpoint {
             prices: None,
             attempt_timeout: Duration::from_secs(30),
             prompt_overhead_tokens: 128,
+            independent_questions: false,
             question_types: None,
             own_limits: EndpointLimits::default(),
             attachments: AttachmentForm::None,

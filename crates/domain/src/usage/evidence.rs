@@ -53,3 +53,50 @@ impl AnswerEvidence {
         u64::try_from(ROW + texts.map(str::len).iter().sum::<usize>() + probabilities).unwrap_or(u64::MAX)
     }
 }
+
+named_enum! {
+    /// What the stages of a preset made of a question.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum QuestionVerdict {
+        /// A stage accepted its answer.
+        Accepted = "accepted",
+        /// No stage accepted an answer; the last one is the answer.
+        Escalated = "escalated",
+        /// No stage accepted an answer, and the preset wants none then.
+        Abstained = "abstained",
+    }
+}
+
+/// The outcome of a question of a preset with stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionOutcome {
+    /// The name of the question.
+    pub question: String,
+    /// The verdict.
+    pub verdict: QuestionVerdict,
+    /// The number of the stage whose answer it is, from 1.
+    pub stage: usize,
+    /// The model that gave the answer.
+    pub model: ModelId,
+    /// The threshold that the answer was compared with; `None` if the stage has none for it.
+    pub threshold: Option<Probability>,
+}
+
+impl QuestionOutcome {
+    /// Returns the outcomes as an object by question; `None` without outcomes.
+    pub fn to_json(outcomes: &[Self]) -> Option<Json> {
+        let member = |outcome: &Self| {
+            let [verdict, model] = [outcome.verdict.as_str(), outcome.model.as_str()].map(Json::string);
+            let threshold = outcome.threshold.map_or_else(|| "null".to_owned(), |least| least.get().to_string());
+            let members = [
+                ("outcome", verdict.text()),
+                ("stage", &outcome.stage.to_string()),
+                ("model", model.text()),
+                ("threshold", &threshold),
+            ];
+            (outcome.question.as_str(), Json::object(members))
+        };
+        let members: Vec<(&str, Json)> = outcomes.iter().map(member).collect();
+        (!members.is_empty()).then(|| Json::object(members.iter().map(|(name, json)| (*name, json.text()))))
+    }
+}

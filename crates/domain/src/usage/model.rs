@@ -102,6 +102,8 @@ pub struct UsageRecord {
     pub client_address: Option<IpAddr>,
     /// The preset that the request named.
     pub preset: Option<PresetReference>,
+    /// What the stages of the preset made of each question, see [`super::QuestionOutcome::to_json`].
+    pub outcomes: Option<Json>,
     /// The start of the request.
     pub created_at: DateTime<Utc>,
     /// The time from the start of the request to its end.
@@ -140,7 +142,7 @@ impl UsageRecord {
             + self.guardrails.len() * GUARDRAIL
             + text(&self.session_id)
             + text(&self.user)
-            + self.trace.as_ref().map_or(0, |trace| trace.text().len());
+            + [&self.trace, &self.outcomes].map(|json| json.as_ref().map_or(0, |json| json.text().len())).iter().sum::<usize>();
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 

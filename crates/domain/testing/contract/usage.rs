@@ -113,6 +113,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
         user: Some("user".to_owned()),
         client_address: Some("2001:db8::7".parse().unwrap()),
         preset: Some(PresetReference { id: PresetId::from_uuid(SequentialIds::uuid(70)), version: 3 }),
+        outcomes: Some(Json::parse(r#"{"q":{"outcome":"accepted","stage":1,"model":"a/b","threshold":0.8}}"#).unwrap()),
         created_at: at(i64::try_from(number).unwrap()),
         latency: Duration::from_millis(123_456),
     }
@@ -132,6 +133,7 @@ async fn find_returns_recorded_usage(stores: &Stores) {
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         ..record(2, 1)
     };
     let failed = UsageRecord {

@@ -75,6 +75,8 @@ pub struct CapabilitySettings {
     pub limits: EndpointLimits,
     /// The use of prompts at the provider.
     pub data_policy: Option<DataPolicy>,
+    /// True if each question is answered by itself.
+    pub independent_questions: Option<bool>,
 }
 
 impl CapabilitySettings {
@@ -88,6 +90,7 @@ impl CapabilitySettings {
             question_types: self.question_types.or_else(|| other.question_types.clone()),
             limits: self.limits.or(other.limits),
             data_policy: self.data_policy.or(other.data_policy),
+            independent_questions: self.independent_questions.or(other.independent_questions),
         }
     }
 
@@ -267,6 +270,7 @@ pub struct RawCapabilities {
     max_body_bytes: Option<Within<usize, 1, LARGEST>>,
     max_input_tokens: Option<Within<usize, 1, LARGEST>>,
     data_collection: Option<Name<DataPolicy>>,
+    independent_questions: Option<bool>,
 }
 
 impl Named for DataPolicy {
@@ -307,6 +311,7 @@ pub fn capabilities(section: &Section<RawCapabilities>, wire: Wire) -> Result<Ca
             max_input_tokens: section.max_input_tokens.map(Within::get),
         },
         data_policy: section.data_collection.map(Name::get),
+        independent_questions: section.independent_questions,
     })
 }
 

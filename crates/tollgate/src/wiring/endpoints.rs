@@ -47,6 +47,7 @@ fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<
         prices: endpoint.prices,
         attempt_timeout: provider.attempt_timeout,
         prompt_overhead_tokens: endpoint.prompt_overhead_tokens,
+        independent_questions: capabilities.independent_questions.unwrap_or(false),
         question_types: capabilities.question_types.clone(),
         own_limits: capabilities.limits,
         attachments: capabilities.images.unwrap_or(AttachmentForm::None),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::decision::Decision;
 use domain::error::ErrorKind;
 use domain::money::Usd;
+use domain::usage::QuestionOutcome;
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, choice_confidence, score_confidence};
 use serde_json::{Map, Value};
 
@@ -33,9 +34,11 @@ impl<'a> DecisionResponse<'a> {
         self.decision.input_tokens.saturating_add(self.decision.output_tokens)
     }
 
-    /// Completes a body with the answer id and the service metadata.
+    /// Completes a body with the answer id, the outcomes of stages, and the service metadata.
     pub(crate) fn end(&self, body: ObjectWriter) -> String {
         let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
+        let outcomes = QuestionOutcome::to_json(&self.decision.outcomes);
+        let body = outcomes.iter().fold(body, |body, outcomes| body.json("outcomes", outcomes.text()));
         body.service_metadata(self.service_metadata).end()
     }
 }

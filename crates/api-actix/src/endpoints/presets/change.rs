@@ -66,8 +66,11 @@ async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
     Ok(record::respond(&changed).respond())
 }
 
+/// The members of a version.
+const CONFIG: [&str; 5] = ["model", "models", "questions", "stages", "otherwise"];
+
 fn read_config(text: &str) -> Result<PresetConfig, ApiError> {
-    Members::read(text, MemberNames { writable: &["model", "models", "questions"], read_only: &[], neutral: &[] })?;
+    Members::read(text, MemberNames { writable: &CONFIG, read_only: &[], neutral: &[] })?;
     Ok(PresetConfig::read(&read_object(text)?)?)
 }
 
@@ -118,7 +121,7 @@ mod tests {
     fn described_members_are_read_and_the_record_can_be_sent_back() {
         let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         assert_eq!(members::<PresetUpdate>(), names(PRESET.writable));
-        assert_eq!(members::<PresetConfigRequest>(), names(&["model", "models", "questions"]));
+        assert_eq!(members::<PresetConfigRequest>(), names(&CONFIG));
         let accepted = [PRESET.writable, PRESET.read_only, &["description"]].concat();
         assert_eq!(members::<PresetView<'_>>(), names(&accepted));
     }

@@ -52,7 +52,7 @@ pub(super) struct PresetVersionView<'a> {
     preset_id: String,
     #[schema(value_type = u64, minimum = 1)]
     version: u32,
-    /// `models`, in the order of preference, and `questions`.
+    /// `questions`, and either `models`, in the order of preference, or `stages` and `otherwise`.
     #[schema(value_type = Object)]
     config: Box<RawValue>,
     /// Not supported: always null.
@@ -76,7 +76,7 @@ enum PresetStatus {
     Archived,
 }
 
-/// A version to add to a preset: its questions, and `model` or `models`.
+/// A version to add to a preset: its questions, and `model`, `models` or `stages`.
 #[derive(ToSchema)]
 pub(super) struct PresetConfigRequest {
     /// The first model.
@@ -87,6 +87,29 @@ pub(super) struct PresetConfigRequest {
     /// Typed questions by name, as of a Decisions request.
     #[schema(value_type = Object)]
     questions: serde_json::Value,
+    /// Models that are asked in turn: a question whose answer a stage does not accept goes to the next one.
+    #[schema(min_items = 1, max_items = 4)]
+    stages: Option<Vec<PresetStage>>,
+    /// What becomes of an answer that no stage accepts: it is the answer (the default), or the question has no decision.
+    otherwise: Option<Otherwise>,
+}
+
+/// A stage of a preset.
+#[derive(ToSchema)]
+struct PresetStage {
+    model: String,
+    /// The least scores of accepted answers, from 0 to 1: by question, or `*` for the others, a number or an object with
+    /// a number by decision (`yes` and `no`, an option, a level). Only the last stage may do without: it accepts all.
+    #[schema(value_type = Option<Object>)]
+    accept: Option<serde_json::Value>,
+}
+
+/// What becomes of an answer that no stage accepts.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Otherwise {
+    Answer,
+    Abstain,
 }
 
 /// A change to a preset, with at least one member.

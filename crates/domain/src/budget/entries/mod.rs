@@ -20,7 +20,7 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// An undecodable payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -159,7 +159,7 @@ pub fn encode_closed() -> Vec<u8> {
 }
 
 /// Returns the bytes to reserve for the charge of a request with these numbers of attempts, counters and guardrails,
-/// without trace, findings, messages and evidence. Without attempts, the bytes of a charge that is reduced to its sum.
+/// without trace, findings, messages, evidence and outcomes. Without attempts, the bytes of a charge that is reduced to its sum.
 pub fn charge_bytes(attempts: usize, counters: usize, guardrails: usize) -> usize {
     const FRAME: usize = 2048;
     const ATTEMPT: usize = 512;

@@ -90,6 +90,7 @@ impl Writer {
             writer.uuid(preset.id.uuid());
             writer.number(u64::from(preset.version));
         });
+        self.option(record.outcomes.as_ref().map(Json::text), Self::text);
     }
 }
 
@@ -194,6 +195,7 @@ impl Reader<'_> {
             latency: self.duration()?,
             client_address: self.address()?,
             preset: self.option(Self::preset)?,
+            outcomes: self.option(|reader| Json::parse(reader.text()?).ok())?,
         })
     }
 }

@@ -22,7 +22,7 @@ const PICO_DIGITS: u32 = 12;
 pub(super) enum Omission {
     /// The caller's trace, and the messages to destinations.
     Trace,
-    /// The evidence of the answers.
+    /// The evidence of the answers, and the outcomes of stages.
     Evidence,
     /// The findings of guardrails.
     Findings,
@@ -41,7 +41,7 @@ impl Omission {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace and messages",
-            Self::Evidence => "evidence",
+            Self::Evidence => "evidence and outcomes",
             Self::Findings => "findings",
             Self::Attempts => "single attempts",
             Self::Everything => "all but the sum",
@@ -56,7 +56,10 @@ impl Omission {
                 let had_messages = !std::mem::take(messages).is_empty();
                 record.trace.take().is_some() || had_messages
             }
-            Self::Evidence => !std::mem::take(evidence).is_empty(),
+            Self::Evidence => {
+                let had_evidence = !std::mem::take(evidence).is_empty();
+                record.outcomes.take().is_some() || had_evidence
+            }
             Self::Findings => !std::mem::take(&mut record.findings).is_empty(),
             Self::Attempts => {
                 let merged = merge_attempts(&record.attempts);

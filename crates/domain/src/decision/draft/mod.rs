@@ -162,6 +162,7 @@ impl DecisionDraft {
             trace,
             user: label(self.user, "user")?,
             preset: None,
+            cascade: None,
         })
     }
 }

@@ -68,6 +68,7 @@ fn record() -> UsageRecord {
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
         latency: Duration::from_millis(7),
     }

@@ -206,7 +206,8 @@ impl AttemptLog<'_> {
             _ => self.time.monotonic(),
         };
         let causes = entries.iter().map(|entry| entry.cause).collect();
-        CallOutcome { outcomes, attempts: entries.into_iter().map(|entry| entry.record).collect(), causes, ended }
+        let attempts = entries.into_iter().map(|entry| entry.record).collect();
+        CallOutcome { outcomes, staged: None, attempts, causes, ended }
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

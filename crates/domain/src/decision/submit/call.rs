@@ -20,6 +20,7 @@ use super::plan::{MAX_SUB_REQUESTS, SubRequest};
 use super::request::Request;
 use super::route::RoutePlan;
 use super::shared_call::{Participants, SingleFlight};
+use super::stages::CallStages;
 use crate::decision::{ClientConnection, DecisionProvider, DecisionSettings, SingleFlightMode};
 use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailureKind, HealthBoard};
@@ -43,6 +44,8 @@ pub(super) struct CallRunner {
 /// A call to make.
 struct Call {
     sub_requests: Vec<SubRequest>,
+    /// The stages that it goes through; `None` without a cascade.
+    stages: Option<CallStages>,
     /// True if a failed sub-request does not end the others.
     is_partial: bool,
     workspace: WorkspaceId,
@@ -71,7 +74,12 @@ impl SharedCalls {
     pub(super) async fn call(&self, request: &Request, plan: &mut RoutePlan, coverage: &Coverage<'_>) -> EndedCall {
         let (workspace, client) = (request.payer.workspace_id, &request.client);
         let (is_partial, began) = (request.body.partial, request.began);
-        let call = Call { sub_requests: std::mem::take(&mut plan.sub_requests), is_partial, workspace, began };
+        let stages = request.body.cascade.as_ref().map(|cascade| CallStages {
+            cascade: Arc::clone(cascade),
+            planned: std::mem::take(&mut plan.stages),
+            input: Arc::clone(&request.body.provider_input),
+        });
+        let call = Call { sub_requests: std::mem::take(&mut plan.sub_requests), stages, is_partial, workspace, began };
         match coverage {
             Coverage::FirstAttempts(budget) => {
                 let outcome = self.runner.run(call, client, budget).await;
@@ -107,16 +115,33 @@ impl SharedCalls {
 }
 
 impl CallRunner {
-    /// Runs the sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with
-    /// lower limits. Without such endpoints it ends the others, unless the client accepts partial answers.
     async fn run(&self, call: Call, client: &Arc<dyn ClientConnection>, budget: &AttemptBudget<'_>) -> CallOutcome {
-        let Call { sub_requests, is_partial, workspace, began } = call;
+        let Call { sub_requests, stages, is_partial, workspace, began } = call;
         let Self { health, time, settings, .. } = self;
         let log = AttemptLog { health, time, settings, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) };
         let context = CallContext { log: &log, budget, client };
-        let max_running = self.settings.max_concurrent_subrequests.max(1);
         let mut planned = sub_requests.len();
-        let mut waiting: VecDeque<(u32, SubRequest)> = (0..).zip(sub_requests).collect();
+        let numbered = (0..).zip(sub_requests);
+        let Some(stages) = stages else {
+            let outcomes = self.run_sub_requests(numbered.collect(), &mut planned, is_partial, &context).await;
+            return log.close(outcomes.into_iter().map(|(_, outcome)| outcome).collect());
+        };
+        // Boxed to keep the future of other requests small.
+        let (outcomes, answered) = Box::pin(self.run_stages(stages, numbered.collect(), planned, &context)).await;
+        CallOutcome { staged: Some(answered), ..log.close(outcomes) }
+    }
+
+    /// Runs sub-requests, a bounded number at a time. A failed one is replaced by smaller ones for endpoints with lower
+    /// limits. Without such endpoints it ends the others, unless partial answers are accepted. `planned` counts the
+    /// sub-requests of the call. Returns the outcomes in the order of the sub-requests.
+    pub(super) async fn run_sub_requests(
+        &self,
+        mut waiting: VecDeque<(u32, SubRequest)>,
+        planned: &mut usize,
+        is_partial: bool,
+        context: &CallContext<'_>,
+    ) -> Vec<(u32, SubRequestOutcome)> {
+        let max_running = self.settings.max_concurrent_subrequests.max(1);
         // Most requests are one sub-request, which needs none.
         let mut running: Option<FuturesUnordered<Running<'_>>> = None;
         let mut outcomes: Vec<(u32, SubRequestOutcome)> = Vec::with_capacity(waiting.len());
@@ -127,25 +152,25 @@ impl CallRunner {
             }
             let single = if is_idle && waiting.len() == 1 { waiting.pop_front() } else { None };
             let ended = if let Some((number, sub_request)) = single {
-                Some(self.run_one(number, sub_request, &context).await)
+                Some(self.run_one(number, sub_request, context).await)
             } else {
                 let running = running.get_or_insert_default();
                 while running.len() < max_running
                     && let Some((number, sub_request)) = waiting.pop_front()
                 {
-                    running.push(Box::pin(self.run_one(number, sub_request, &context)));
+                    running.push(Box::pin(self.run_one(number, sub_request, context)));
                 }
                 running.next().await
             };
             let Some((number, sub_request, outcome)) = ended else { break };
-            budget.begun(number);
+            context.budget.begun(number);
             let Some(outcome) = outcome else { continue };
             // Each sub-request sends the state again: their number is bounded.
-            if let Some(smaller) = self.smaller(&sub_request, &outcome, began)
-                && planned + smaller.len() <= 2 * MAX_SUB_REQUESTS
+            if let Some(smaller) = self.smaller(&sub_request, &outcome, context.log.began)
+                && *planned + smaller.len() <= 2 * MAX_SUB_REQUESTS
             {
-                let next = u32::try_from(planned).unwrap_or(u32::MAX);
-                planned += smaller.len();
+                let next = u32::try_from(*planned).unwrap_or(u32::MAX);
+                *planned += smaller.len();
                 waiting.extend((next..).zip(smaller));
                 continue;
             }
@@ -157,7 +182,7 @@ impl CallRunner {
         }
         drop(running);
         outcomes.sort_by_key(|(number, _)| *number);
-        log.close(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+        outcomes
     }
 
     /// Returns the replacements of a failed sub-request. `None` if the client disconnected, the failure is simulated, a

@@ -2,6 +2,7 @@
 
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
+use super::stages::StagedAnswer;
 use crate::json::{Json, JsonPart};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
 use crate::routing::{Candidate, Wire};
@@ -15,6 +16,14 @@ pub(super) fn collect_evidence(request: &Request, call: &CallOutcome) -> Vec<Ans
     else {
         return Vec::new();
     };
+    if let Some(staged) = &call.staged {
+        // One row a question: of the answer that is returned.
+        let rows = (0..).zip(original).zip(staged).filter_map(|((position, question), staged)| {
+            let StagedAnswer { answer, candidate, .. } = staged.as_ref()?;
+            evidence(position, question, answer, candidate)
+        });
+        return rows.collect();
+    }
     let mut collected = Vec::with_capacity(original.len());
     for outcome in &call.outcomes {
         let SubRequestOutcome::Answered { answers, candidate } = outcome else { continue };

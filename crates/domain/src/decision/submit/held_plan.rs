@@ -34,7 +34,9 @@ impl HoldPlanner {
         plan: &mut RoutePlan,
         now: Duration,
     ) -> Result<Coverage<'a>, SubmitDecisionError> {
-        let mode = self.settings.options(&plan.model).single_flight;
+        // Requests of a cascade do not share calls: what the next stage is asked depends on the answers.
+        let is_alone = request.body.cascade.is_some();
+        let mode = if is_alone { SingleFlightMode::Off } else { self.settings.options(&plan.model).single_flight };
         if mode != SingleFlightMode::Off {
             let attempts = self.bounds.all_attempts(&plan.sub_requests, now);
             let amount = total(&attempts);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::request::HoldRejection;
+use super::stages::StagedAnswers;
 use crate::decision::DecisionRequest;
 use crate::error::ErrorKind;
 use crate::model::ModelId;
@@ -42,6 +43,12 @@ impl SubRequestOutcome {
             Self::Answered { candidate, .. } | Self::Failed { candidate, .. } => candidate,
         }
     }
+
+    /// Returns the kind of the last failure.
+    pub(super) fn last_failure(&self) -> Option<AttemptFailureKind> {
+        let Self::Failed { failures, .. } = self else { return None };
+        failures.last().map(|(_, failure)| failure.kind)
+    }
 }
 
 /// The outcome of a call: of all sub-requests of a request.
@@ -49,6 +56,8 @@ impl SubRequestOutcome {
 pub(super) struct CallOutcome {
     /// In the order of the sub-requests, without cancelled ones.
     pub(super) outcomes: Vec<SubRequestOutcome>,
+    /// The answers of the stages; `None` without a cascade.
+    pub(super) staged: Option<StagedAnswers>,
     pub(super) attempts: Arc<[AttemptRecord]>,
     /// The cause of each failed attempt.
     pub(super) causes: Box<[Option<FailureCause>]>,
@@ -109,6 +118,9 @@ pub(super) fn merge(
     // A client that disconnected accepts no partial answers.
     let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::ClientDisconnected);
     let failure = (!failures.is_empty()).then(|| failures.swap_remove(disconnected.unwrap_or(0)));
+    if let Some(staged) = &call.staged {
+        return merge_staged(request, staged, (failure, disconnected.is_some()), Served::of(call));
+    }
     match (failure, Served::of(call), &request.provider_input.questions.typed) {
         // The answers of a single sub-request need no merge.
         (None, Some(served), typed) if typed.is_none() || call.outcomes.len() == 1 => {
@@ -123,6 +135,24 @@ pub(super) fn merge(
         (Some(failure), ..) => Err(Some(Box::new(failure))),
         // Planning leaves no request without a sub-request, and each of them has an outcome.
         (None, ..) => Err(None),
+    }
+}
+
+/// Returns the answers of the stages. A stage that failed does not fail the request if another one answered.
+fn merge_staged(
+    request: &DecisionRequest,
+    staged: &StagedAnswers,
+    (failure, is_disconnected): (Option<Failure>, bool),
+    served: Option<Served>,
+) -> Result<(Answers, Served), Option<Box<Failure>>> {
+    let kind = failure.as_ref().map_or(ErrorKind::ProviderFailure, |failure| failure.kind);
+    let is_complete = !is_disconnected && (request.partial || staged.iter().all(Option::is_some));
+    match (served.filter(|_| is_complete), &request.provider_input.questions.typed) {
+        (Some(served), Some(typed)) => {
+            let answers = staged.iter().flatten().map(|staged| staged.answer.clone()).collect();
+            Ok((Answers::merge(typed, vec![Answers::from_typed(answers)], kind), served))
+        }
+        _ => Err(failure.map(Box::new)),
     }
 }
 

@@ -13,6 +13,9 @@ pub(super) const MAX_SUB_REQUESTS: usize = 64;
 #[derive(Debug)]
 pub(in crate::decision) struct SubRequest {
     pub(super) input: Arc<ProviderInput>,
+    /// The questions that no earlier stage has accepted, for endpoints that answer each question by itself; `None` if
+    /// these are all.
+    open: Option<Arc<ProviderInput>>,
     pub(super) candidates: Vec<Candidate>,
     /// Candidates that need smaller sub-requests. These are made if all `candidates` fail.
     pub(super) others: Vec<Candidate>,
@@ -23,7 +26,22 @@ pub(in crate::decision) struct SubRequest {
 impl SubRequest {
     fn new(input: Arc<ProviderInput>, able: &[Candidate]) -> Self {
         let (candidates, others) = able.iter().cloned().partition(|candidate| fits(&candidate.endpoint, &input));
-        Self { input, candidates, others, inherited: Vec::new() }
+        Self { input, open: None, candidates, others, inherited: Vec::new() }
+    }
+
+    /// Keeps the open questions for endpoints that answer each question by itself. Returns false if no question of the
+    /// sub-request is open.
+    pub(super) fn keep_open(&mut self, is_open: impl Fn(&Question) -> bool) -> bool {
+        let questions = self.input.questions.typed.as_deref().unwrap_or_default();
+        let open: Vec<Question> = questions.iter().filter(|question| is_open(question)).cloned().collect();
+        let (is_any, is_all) = (!open.is_empty(), open.len() == questions.len());
+        self.open = (is_any && !is_all).then(|| Arc::new(self.input.with_questions(open)));
+        is_any
+    }
+
+    /// Returns what is sent to an endpoint.
+    pub(super) fn input_for(&self, endpoint: &Endpoint) -> &Arc<ProviderInput> {
+        self.open.as_ref().filter(|_| endpoint.independent_questions).unwrap_or(&self.input)
     }
 
     /// Appends candidates.

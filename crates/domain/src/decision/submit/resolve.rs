@@ -40,7 +40,7 @@ pub(in crate::decision) fn resolve_models(
 }
 
 /// Resolves one of the names of a catalogue row, or its bare name; otherwise the name of a sandbox model.
-fn resolve_model(
+pub(super) fn resolve_model(
     snapshot: &CatalogueSnapshot,
     endpoints: &EndpointDirectory,
     name: &str,

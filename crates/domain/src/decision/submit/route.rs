@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::plan::{Precedence, SubRequest, plan};
-use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_models};
+use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_model, resolve_models};
 use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
@@ -31,8 +31,19 @@ pub(in crate::decision) struct RoutePlan {
     pub(super) model: ModelId,
     /// True if models without a price make the candidates differ from those of an unlimited request.
     pub(super) prices_differ: bool,
+    /// Those of all stages, in their order.
     pub(in crate::decision) sub_requests: Vec<SubRequest>,
+    /// The stages with their numbers of sub-requests; empty without a cascade.
+    pub(super) stages: Vec<PlannedStage>,
     pub(super) funnel: RoutingFunnel,
+}
+
+/// The sub-requests of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlannedStage {
+    /// The index of the stage in the cascade.
+    pub(super) index: usize,
+    pub(super) sub_requests: usize,
 }
 
 impl RoutePlanner {
@@ -61,12 +72,40 @@ impl RoutePlanner {
         (workspace, now): (WorkspaceId, Duration),
     ) -> Result<RoutePlan, SubmitDecisionError> {
         let snapshot = self.catalogue.snapshot();
-        let mut models = self.resolve(&snapshot, request)?;
+        let scope = (policy, is_limited, (workspace, now));
+        let Some(cascade) = &request.cascade else {
+            return self.plan_models(&snapshot, self.resolve(&snapshot, request)?, request, scope);
+        };
+        let (mut whole, mut first_error): (Option<RoutePlan>, _) = (None, None);
+        for (index, stage) in cascade.stages.iter().enumerate() {
+            let models = vec![resolve_model(&snapshot, &self.endpoints, &stage.model)?];
+            match self.plan_models(&snapshot, models, request, scope) {
+                Ok(mut plan) => {
+                    let sub_requests = std::mem::take(&mut plan.sub_requests);
+                    let stage = PlannedStage { index, sub_requests: sub_requests.len() };
+                    let whole = whole.get_or_insert(plan);
+                    whole.sub_requests.extend(sub_requests);
+                    whole.stages.push(stage);
+                }
+                // A stage that cannot be asked is skipped, as a fallback model is.
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        whole.ok_or_else(|| first_error.unwrap_or(SubmitDecisionError::Defect("a cascade without stages")))
+    }
+
+    fn plan_models(
+        &self,
+        snapshot: &CatalogueSnapshot,
+        mut models: Vec<ResolvedModel>,
+        request: &DecisionRequest,
+        (policy, is_limited, (workspace, now)): (Option<&Policy>, bool, (WorkspaceId, Duration)),
+    ) -> Result<RoutePlan, SubmitDecisionError> {
         let model = models[0].model.clone();
         let configured = models.iter().map(|model| model.configured).sum();
         let mut funnel: RoutingFunnel = vec![("model", configured), ("price", count(&models))];
         if let Some(policy) = policy {
-            keep_permitted(&mut models, policy, &snapshot, &mut funnel)?;
+            keep_permitted(&mut models, policy, snapshot, &mut funnel)?;
         }
         let prices_differ = is_limited && apply_unpriced_rule(&mut models, self.settings.unpriced, &mut funnel)?;
         let selection = Selection {
@@ -87,9 +126,9 @@ impl RoutePlanner {
             .choose(candidates, &mut funnel)
             .and_then(|chosen| plan_chosen(&request.provider_input, chosen, precedence));
         match planned {
-            Ok(sub_requests) => Ok(RoutePlan { model, prices_differ, sub_requests, funnel }),
+            Ok(sub_requests) => Ok(RoutePlan { model, prices_differ, sub_requests, stages: Vec::new(), funnel }),
             Err(NoCandidates::NoEndpoint) => {
-                let nearest = nearest_callable(&snapshot, &self.endpoints, &model);
+                let nearest = nearest_callable(snapshot, &self.endpoints, &model);
                 Err(SubmitDecisionError::NoEndpoint { model, nearest, funnel })
             }
             Err(NoCandidates::Preferences) => {

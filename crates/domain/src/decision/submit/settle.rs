@@ -9,13 +9,14 @@ use super::hold::HoldPlanner;
 use super::outcome::{CallOutcome, Failure, RequestCost, Served, merge};
 use super::record_quota::RecordQuota;
 use super::request::{HoldRejection, Request};
+use super::stages::question_outcomes;
 use crate::budget::UsageCharge;
 use crate::decision::{Broadcast, Decision, FailedAttempts, SubmitDecisionError, TraceContent};
 use crate::error::{ErrorKind, StoreError};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::routing::{AttemptFailureKind, RoutingFunnel};
-use crate::usage::{AnswerEvidence, UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AnswerEvidence, QuestionOutcome, UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.
 pub(super) struct Settlement {
@@ -39,7 +40,7 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let evidence = collect_evidence(request, &outcome);
+        let (evidence, outcomes) = (collect_evidence(request, &outcome), staged_outcomes(request, &outcome));
         let (answers, mut served) = match merge(&request.body, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
@@ -52,8 +53,10 @@ impl Settlement {
             }
         };
         let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
+        let record = UsageRecord { outcomes: QuestionOutcome::to_json(&outcomes), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(request, record, Some((answers.json(), evidence))).await?;
+        outcomes.iter().for_each(|outcome| self.hold_planner.metrics.record_question_verdict(outcome.verdict));
         let filtered = &mut request.filtered;
         Ok(Decision {
             id: request.id.clone(),
@@ -68,6 +71,7 @@ impl Settlement {
             attempts: Arc::clone(&outcome.attempts),
             funnel,
             findings: std::mem::take(&mut filtered.findings),
+            outcomes,
         })
     }
 
@@ -174,9 +178,19 @@ impl Settlement {
             user: request.filtered.labels.user.take(),
             client_address: request.origin.client_address,
             preset: request.body.preset,
+            outcomes: None,
             created_at: request.arrived_at,
             latency: call.ended.saturating_sub(request.began),
         }
+    }
+}
+
+/// Returns the outcomes of the questions of a cascade.
+fn staged_outcomes(request: &Request, call: &CallOutcome) -> Vec<QuestionOutcome> {
+    let original = request.filtered.original.questions.typed.as_deref();
+    match (&call.staged, &request.body.cascade) {
+        (Some(staged), Some(cascade)) => question_outcomes(staged, original.unwrap_or_default(), cascade.otherwise),
+        _ => Vec::new(),
     }
 }
 

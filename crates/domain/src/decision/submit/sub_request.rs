@@ -132,7 +132,7 @@ impl<'a> Progress<'a> {
 
     fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {
         let is_first = self.next == 1;
-        NextAttempt { candidate, input: &self.sub_request.input, number: self.number, is_first, is_optional }
+        NextAttempt { candidate, input: self.sub_request.input_for(&candidate.endpoint), number: self.number, is_first, is_optional }
     }
 
     /// Returns the remaining time of the deadline; zero if it has passed.
@@ -188,17 +188,18 @@ impl<'a> Progress<'a> {
     /// Begins an attempt that the hold covers up to `bound` tokens.
     fn begin(&mut self, candidate: &'a Candidate, bound: u64, now: Duration) {
         let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
+        let input = self.sub_request.input_for(endpoint);
         let sent = SentBytes::default();
         let index = call.log.begin(candidate, self.number, (sent.clone(), bound), now);
         call.budget.begun(self.number);
         let provider_call = ProviderCall {
             endpoint: Arc::clone(endpoint),
-            provider_input: Arc::clone(&self.sub_request.input),
+            provider_input: Arc::clone(input),
             timeout: endpoint.attempt_timeout.min(self.time_left(now)),
             client: Arc::clone(call.client),
             sent,
         };
-        let attempt = runner.run_attempt(candidate.clone(), index, provider_call, &self.sub_request.input, call.log);
+        let attempt = runner.run_attempt(candidate.clone(), index, provider_call, input, call.log);
         self.running.push(index, attempt);
     }
 

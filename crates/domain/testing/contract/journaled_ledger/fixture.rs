@@ -411,6 +411,7 @@ pub fn usage_record(number: u128, pico: i64) -> UsageRecord {
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: at,
         latency: Duration::from_millis(4),
     }

@@ -104,6 +104,7 @@ pub(in super::super) fn record(number: u64, payer: Payer, pico: i64, charged_at:
         user: None,
         client_address: None,
         preset: None,
+        outcomes: None,
         created_at: charged_at,
         latency: Duration::from_millis(4),
     }

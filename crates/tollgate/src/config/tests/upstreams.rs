@@ -149,13 +149,13 @@ fn headers_and_schemes_reject_secrets() {
 const ALL_CAPABILITIES: &str = "confidence = \"native\"\nprobability_decimals = 4\nimage_transport = \"assets\"\n\
      question_types = [\"noul\", \"box\"]\n\
      max_questions = 128\nmax_options = 20\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\n\
-     data_collection = \"zdr\"";
+     data_collection = \"zdr\"\nindependent_questions = true";
 
 #[test]
 fn endpoint_inherits_attributes_of_provider() {
     let inherited = both(ALL_CAPABILITIES, "").unwrap().capabilities;
     assert_eq!(inherited, both("", ALL_CAPABILITIES).unwrap().capabilities);
-    assert_eq!(inherited.confidence, Some(ConfidenceSource::Native));
+    assert_eq!((inherited.confidence, inherited.independent_questions), (Some(ConfidenceSource::Native), Some(true)));
     assert_eq!((inherited.decimals, inherited.images), (Some(4), Some(AttachmentForm::Assets)));
     assert_eq!(inherited.question_types, Some(vec![QuestionType::Noul, QuestionType::Box]));
     let limits = EndpointLimits {

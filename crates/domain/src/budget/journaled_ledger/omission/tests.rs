@@ -77,6 +77,7 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         user: Some("é".repeat(256)),
         client_address: Some(std::net::Ipv6Addr::from_bits(u128::MAX).into()),
         preset: None,
+        outcomes: None,
         created_at: at,
         latency: Duration::MAX,
     };
