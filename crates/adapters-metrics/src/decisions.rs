@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
 use domain::ids::IdMap;
 use domain::observability::OutboxStatus;
-use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptOutcome, AttemptRecord, QuestionVerdict, UsageOutcome, UsageRecord};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -89,7 +89,8 @@ impl DecisionMetrics {
         }
         let questions: Family<Labels<1>, Counter> = Family::default();
         registry.register("question_outcomes", "Questions of presets with stages", questions.clone());
-        let verdicts = QuestionVerdict::ALL.map(|verdict| questions.get_or_create(&[("outcome", verdict.as_str())]).clone());
+        let verdicts =
+            QuestionVerdict::ALL.map(|verdict| questions.get_or_create(&[("outcome", verdict.as_str())]).clone());
         let beyond_bound = Counter::default();
         registry.register("charges_over_hold", "Charges that exceeded their hold", beyond_bound.clone());
         let metrics = Self {

@@ -82,6 +82,7 @@ pub fn write_body(
         cost: "0.000000000001".parse()?,
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
+        outcomes: Vec::new(),
         findings: Vec::new(),
     };
     let body = write(

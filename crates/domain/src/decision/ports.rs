@@ -14,7 +14,7 @@ use crate::json::Json;
 use crate::pricing::ReportedUsage;
 use crate::question::ProviderInput;
 use crate::routing::{AttemptFailure, Endpoint};
-use crate::usage::{OutboxMessage, RequestLabels, UsageRecord};
+use crate::usage::{OutboxMessage, QuestionVerdict, RequestLabels, UsageRecord};
 
 /// One attempt at one endpoint.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::draft::PRESET_PREFIX;
 use super::{DecisionDraft, DecisionRequest, InvalidDecision};
 use crate::json::{Json, unknown_member, unknown_name};
 use crate::preset::{Acceptance, Cascade, Otherwise, PresetConfig, Stage};
@@ -84,6 +85,9 @@ fn read_stages(json: &Json) -> Result<Vec<(String, Option<Json>)>, InvalidDecisi
             }
         }
         let model = model.ok_or_else(|| InvalidDecision::new(format!("{path}.model"), "must be a non-empty string"))?;
+        if model.starts_with(PRESET_PREFIX) {
+            return Err(InvalidDecision::new(format!("{path}.model"), "must be a model, not a preset"));
+        }
         if accept.is_none() && number + 1 < elements.len() {
             let fault = "is required: without thresholds a stage accepts every answer, and the next one is never asked";
             return Err(InvalidDecision::new(format!("{path}.accept"), fault));

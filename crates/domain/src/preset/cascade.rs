@@ -84,10 +84,7 @@ mod tests {
 
     fn stage(thresholds: &[&[f64]]) -> Stage {
         let thresholds = thresholds.iter().map(|all| all.iter().copied().map(probability).collect()).collect();
-        Stage {
-            model: "acme/judge".to_owned(),
-            accept: Some(Acceptance { json: Json::object([]), thresholds }),
-        }
+        Stage { model: "acme/judge".to_owned(), accept: Some(Acceptance { json: Json::object([]), thresholds }) }
     }
 
     #[test]

@@ -94,9 +94,10 @@ impl QuestionOutcome {
                 ("model", model.text()),
                 ("threshold", &threshold),
             ];
-            (outcome.question.as_str(), Json::object(members))
+            Json::object(members)
         };
-        let members: Vec<(&str, Json)> = outcomes.iter().map(member).collect();
-        (!members.is_empty()).then(|| Json::object(members.iter().map(|(name, json)| (*name, json.text()))))
+        let members: Vec<Json> = outcomes.iter().map(member).collect();
+        let named = outcomes.iter().zip(&members).map(|(outcome, json)| (outcome.question.as_str(), json.text()));
+        (!members.is_empty()).then(|| Json::object(named))
     }
 }

@@ -142,7 +142,10 @@ impl UsageRecord {
             + self.guardrails.len() * GUARDRAIL
             + text(&self.session_id)
             + text(&self.user)
-            + [&self.trace, &self.outcomes].map(|json| json.as_ref().map_or(0, |json| json.text().len())).iter().sum::<usize>();
+            + [&self.trace, &self.outcomes]
+                .map(|json| json.as_ref().map_or(0, |json| json.text().len()))
+                .iter()
+                .sum::<usize>();
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use domain::decision::Decision;
 use domain::error::ErrorKind;
 use domain::money::Usd;
-use domain::usage::QuestionOutcome;
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, choice_confidence, score_confidence};
+use domain::usage::QuestionOutcome;
 use serde_json::{Map, Value};
 
 use super::object::{ObjectWriter, number};

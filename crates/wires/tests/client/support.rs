@@ -24,6 +24,7 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
         cost: "0.00000588".parse().unwrap(),
         attempts: Arc::default(),
         funnel: Vec::new(),
+        outcomes: Vec::new(),
         findings: Vec::new(),
     }
 }

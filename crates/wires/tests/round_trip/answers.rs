@@ -129,6 +129,7 @@ pub fn answer_round_trip(form: Shape, provider_input: &ProviderInput, given: &[G
         cost: "0.000018".parse().unwrap(),
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
+        outcomes: Vec::new(),
         findings: Vec::new(),
     };
     let body = write(

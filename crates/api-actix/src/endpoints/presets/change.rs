@@ -144,7 +144,10 @@ mod tests {
         let questions = r#""questions":{"q":{"type":"noul","instructions":"?"}}"#;
         assert_eq!(config(&format!(r#"{{"models":["a/b"],{questions}}}"#)), Ok(()));
         for (text, expected) in [
-            (format!(r#"{{"model":"a/b",{questions},"state":"s"}}"#), "unknown member \"state\""),
+            (
+                format!(r#"{{"model":"a/b",{questions},"state":"s"}}"#),
+                "unknown member \"state\"; the nearest known member is \"stages\"",
+            ),
             (format!(r#"{{"model":"a/b","model":"a/c",{questions}}}"#), "model: is in the body more than once"),
             (format!(r#"{{"models":[],{questions}}}"#), "model: is required"),
         ] {

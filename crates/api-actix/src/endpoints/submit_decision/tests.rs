@@ -57,6 +57,7 @@ fn decision() -> Decision {
         cost: "0.000018018".parse::<Usd>().unwrap(),
         attempts: vec![attempt(AttemptOutcome::HttpError), attempt(AttemptOutcome::Completed)].into(),
         funnel: vec![("configured", 2)],
+        outcomes: Vec::new(),
         findings: Vec::new(),
     }
 }

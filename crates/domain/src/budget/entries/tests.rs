@@ -100,6 +100,7 @@ fn record() -> UsageRecord {
         user: None,
         client_address: Some([192, 0, 2, 7].into()),
         preset: Some(PresetReference { id: PresetId::from_uuid(Uuid::from_u128(10)), version: 300 }),
+        outcomes: Some(Json::object([("q", "{}")])),
         created_at: at() - TimeDelta::seconds(3),
         latency: Duration::from_millis(4),
     }

@@ -7,6 +7,7 @@ mod preferences;
 mod preset;
 mod questions;
 
+pub(in crate::decision) use self::preset::PRESET_PREFIX;
 use std::borrow::Cow;
 use std::sync::Arc;
 

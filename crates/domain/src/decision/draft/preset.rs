@@ -4,9 +4,12 @@ use crate::decision::{DecisionRequest, InvalidDecision};
 use crate::json::{Json, JsonKind};
 use crate::question::{Question, Questions};
 
+/// The begin of the name of a model that stands for a preset.
+pub(in crate::decision) const PRESET_PREFIX: &str = "@preset/";
+
 /// Returns the slug of the preset that a model name stands for.
 pub(super) fn preset_slug(model: &str) -> Option<&str> {
-    model.strip_prefix("@preset/")
+    model.strip_prefix(PRESET_PREFIX)
 }
 
 /// Checks that a request with a preset has no questions. Returns the questions until the preset is resolved: none.

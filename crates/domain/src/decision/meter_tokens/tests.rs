@@ -40,6 +40,7 @@ fn decision(input_tokens: u64, output_tokens: u64) -> Decision {
         attempts: Arc::default(),
         funnel: Vec::new(),
         findings: Vec::new(),
+        outcomes: Vec::new(),
     }
 }
 

@@ -120,3 +120,58 @@ fn config_has_models_and_typed_questions_and_is_written_as_read() {
     let text = format!(r#"{{"model":"a/b","questions":{{"q":{{"type":"noul","instructions":"{long}"}}}}}}"#);
     assert!(config(&text).unwrap_err().starts_with("questions: must take at most 65536 bytes"));
 }
+
+#[test]
+fn stages_are_read_as_they_were_written() {
+    let questions =
+        r#""questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"choice","criteria":{"x":null,"y":null}}}"#;
+    let read = |stages: &str| config(&format!(r#"{{"stages":{stages},{questions}}}"#));
+    let text =
+        r#"[{"model":"a/b","accept":{"*": 0.80,"a":{"yes":0.95,"no":0.7},"b":{"*":1,"x":0.5}}},{"model":"a/c"}]"#;
+    let found = read(text).unwrap();
+    assert_eq!(found.models, ["a/b", "a/c"]);
+    let cascade = found.cascade.as_ref().unwrap();
+    let thresholds = &cascade.stages[0].accept.as_ref().unwrap().thresholds;
+    let numbers: Vec<Vec<f64>> = thresholds.iter().map(|all| all.iter().map(|least| least.get()).collect()).collect();
+    assert_eq!(numbers, [[0.95, 0.7], [0.5, 1.0]]);
+    assert_eq!(cascade.otherwise, crate::preset::Otherwise::Answer);
+    let json = found.to_json();
+    assert!(json.text().contains(r#"{"*": 0.80,"a":{"yes":0.95,"no":0.7},"b":{"*":1,"x":0.5}}"#), "{}", json.text());
+    assert_eq!(PresetConfig::read(&json), Ok(found), "sent back, it changes nothing");
+
+    let one = |accept: &str| read(&format!(r#"[{{"model":"a/b","accept":{accept}}}]"#)).unwrap_err();
+    for (accept, expected) in [
+        ("0.8", "stages[0].accept: must be an object"),
+        (r#"{"a":0.8}"#, r#"stages[0].accept["b"]: is required: add the question, or "*" for all others"#),
+        (r#"{"*":0.8,"aa":0.8}"#, r#"stages[0].accept: unknown question "aa"; the nearest known question is "a""#),
+        (r#"{"*":0.8,"*":0.9}"#, r#"stages[0].accept: has the member "*" more than once"#),
+        (r#"{"*":1.1}"#, r#"stages[0].accept["a"]: must be a number from 0 to 1, or an object with one by decision"#),
+        (r#"{"*":0.8,"a":{"yes":0.9}}"#, r#"stages[0].accept["a"]["no"]: is required: add it, or "*" for all others"#),
+        (r#"{"*":0.8,"b":{"*":0.8,"z":1}}"#, r#"stages[0].accept["b"]: unknown decision "z""#),
+    ] {
+        assert_eq!(one(accept), expected, "{accept}");
+    }
+    for (stages, expected) in [
+        ("[]", "stages: must be an array of 1 to 4 objects with model and accept"),
+        ("{}", "stages: must be an array of 1 to 4 objects with model and accept"),
+        (r#"[{"model":""}]"#, "stages[0].model: must be a non-empty string"),
+        (
+            r#"[{"model":"a/b","acept":{}}]"#,
+            r#"stages[0]: unknown member "acept"; the nearest known member is "accept""#,
+        ),
+        (
+            r#"[{"model":"a/b"},{"model":"a/c"}]"#,
+            "stages[0].accept: is required: without thresholds a stage accepts every answer, and the next one is never asked",
+        ),
+    ] {
+        assert_eq!(read(stages).unwrap_err(), expected, "{stages}");
+    }
+    let other = |members: &str| config(&format!("{{{members},{questions}}}")).unwrap_err();
+    assert_eq!(
+        other(r#""model":"a/b","stages":[{"model":"a/b"}]"#),
+        "model: must be absent: the stages name their models"
+    );
+    assert_eq!(other(r#""model":"a/b","otherwise":"answer""#), "otherwise: requires stages");
+    assert_eq!(other(r#""stages":[{"model":"a/b"}],"otherwise":"x""#), r#"otherwise: must be "answer" or "abstain""#);
+    assert_eq!(other(r#""stages":[{"model":"@preset/x"}]"#), "stages[0].model: must be a model, not a preset");
+}

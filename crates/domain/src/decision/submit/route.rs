@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::plan::{Precedence, SubRequest, plan};
-use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_model, resolve_models};
+use super::resolve::{
+    ResolvedModel, apply_unpriced_rule, count, keep_permitted, nearest_callable, resolve_model, resolve_models,
+};
 use crate::decision::{DecisionRequest, DecisionSettings, SubmitDecisionError};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;

@@ -56,7 +56,9 @@ impl Settlement {
         let record = UsageRecord { outcomes: QuestionOutcome::to_json(&outcomes), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(request, record, Some((answers.json(), evidence))).await?;
-        outcomes.iter().for_each(|outcome| self.hold_planner.metrics.record_question_verdict(outcome.verdict));
+        for outcome in &outcomes {
+            self.hold_planner.metrics.record_question_verdict(outcome.verdict);
+        }
         let filtered = &mut request.filtered;
         Ok(Decision {
             id: request.id.clone(),

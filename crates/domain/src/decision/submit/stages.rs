@@ -75,12 +75,14 @@ impl CallRunner {
                         }
                         let (is_accepted, threshold) = stage.judge(place, &answer.value);
                         let (answer, candidate) = (answer.clone(), candidate.clone());
-                        answered[place] = Some(StagedAnswer { answer, candidate, stage: index, is_accepted, threshold });
+                        answered[place] =
+                            Some(StagedAnswer { answer, candidate, stage: index, is_accepted, threshold });
                     }
                 }
                 outcomes.push(outcome);
             }
-            let is_left = |outcome: &SubRequestOutcome| outcome.last_failure() == Some(AttemptFailureKind::ClientDisconnected);
+            let is_left =
+                |outcome: &SubRequestOutcome| outcome.last_failure() == Some(AttemptFailureKind::ClientDisconnected);
             if outcomes.iter().any(is_left) {
                 break;
             }

@@ -132,7 +132,13 @@ impl<'a> Progress<'a> {
 
     fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {
         let is_first = self.next == 1;
-        NextAttempt { candidate, input: self.sub_request.input_for(&candidate.endpoint), number: self.number, is_first, is_optional }
+        NextAttempt {
+            candidate,
+            input: self.sub_request.input_for(&candidate.endpoint),
+            number: self.number,
+            is_first,
+            is_optional,
+        }
     }
 
     /// Returns the remaining time of the deadline; zero if it has passed.

@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
+mod cascades;
 mod charges;
 mod cheaper_plans;
 mod concurrency;

@@ -1,0 +1,163 @@
+//! Presets with stages: what each is asked, what is held and charged, and what becomes of its answers.
+
+use super::recording_ledger::{LedgerCall, RecordingLedger, key, setup as limited, usd};
+use super::*;
+use crate::preset::PresetConfig;
+use crate::usage::{QuestionOutcome, QuestionVerdict};
+
+const QUESTIONS: &str =
+    r#""questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"Really?"}}"#;
+
+/// Two stages with a threshold of 0.8 each.
+fn staged(otherwise: &str) -> DecisionRequest {
+    let stages = r#""stages":[{"model":"acme/small","accept":{"*":0.8}},{"model":"acme/large","accept":{"*":0.8}}]"#;
+    let text = format!(r#"{{{stages},"otherwise":"{otherwise}",{QUESTIONS}}}"#);
+    let config = PresetConfig::read(&Json::parse(&text).unwrap()).unwrap();
+    DecisionRequest {
+        model: config.models[0].clone(),
+        fallback_models: config.models[1..].to_vec(),
+        provider_input: Arc::new(ProviderInput::new(config.questions, Some(Json::string("s")))),
+        cascade: config.cascade,
+        ..request("acme/small")
+    }
+}
+
+fn setup(outcomes: impl IntoIterator<Item = Outcome>, otherwise: &str) -> Setup {
+    Setup {
+        rows: vec![row("acme/small"), row("acme/large")],
+        endpoints: vec![endpoint("acme/small", "one", "s"), endpoint("acme/large", "two", "l")],
+        request: staged(otherwise),
+        ..Setup::new(outcomes)
+    }
+}
+
+/// Returns an answer with these probabilities of yes, for ten tokens.
+#[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
+fn said(answers: &[(&str, &str)]) -> Outcome {
+    let noul = |number: &str| Json::parse(&format!(r#"{{"type":"noul","noul":{number}}}"#)).unwrap();
+    let answers: Vec<(&str, Json)> = answers.iter().map(|(name, number)| (*name, noul(number))).collect();
+    let usage = Some(ReportedUsage { input_tokens: 10, output_tokens: 0 });
+    let answers = Json::object(answers.iter().map(|(name, json)| (*name, json.text())));
+    Ok(ProviderAnswer { answers, usage, sent_bytes: 400 })
+}
+
+fn asked(call: &ProviderCall) -> Vec<&str> {
+    call.provider_input.questions.typed.iter().flatten().map(|question| question.name.as_str()).collect()
+}
+
+fn outcomes(decision: &Decision) -> Vec<(&str, QuestionVerdict, usize, &str)> {
+    let all = decision.outcomes.iter();
+    all.map(|of| (of.question.as_str(), of.verdict, of.stage, of.model.as_str())).collect()
+}
+
+use QuestionVerdict::{Abstained, Accepted, Escalated};
+
+#[tokio::test]
+async fn accepted_answers_end_the_request_at_the_first_stage() {
+    let run = setup([said(&[("a", "0.9"), ("b", "0.2")])], "answer").run().await;
+    let decision = run.result.as_ref().unwrap();
+    assert_eq!(outcomes(decision), [("a", Accepted, 1, "acme/small"), ("b", Accepted, 1, "acme/small")]);
+    assert_eq!(decision.cost.to_string(), "0.00000042");
+    let recorded = run.records[0].outcomes.as_ref().unwrap().text();
+    assert_eq!(Some(recorded), QuestionOutcome::to_json(&decision.outcomes).as_ref().map(Json::text));
+    assert!(
+        recorded.starts_with(r#"{"a":{"outcome":"accepted","stage":1,"model":"acme/small","threshold":0.8}"#),
+        "{recorded}"
+    );
+}
+
+#[tokio::test]
+async fn question_that_is_not_accepted_goes_to_the_next_stage() {
+    let first = || said(&[("a", "0.9"), ("b", "0.6")]);
+    let run = setup([first(), said(&[("a", "0.1"), ("b", "0.95")])], "abstain").run().await;
+    assert_eq!(run.upstreams(), ["s", "l"]);
+    assert_eq!(asked(&run.calls[1]), ["a", "b"], "the second endpoint answers all questions together");
+    let decision = run.result.unwrap();
+    assert_eq!(outcomes(&decision), [("a", Accepted, 1, "acme/small"), ("b", Accepted, 2, "acme/large")]);
+    let answers = decision.answers.json().text();
+    assert!(answers.contains(r#""a":{"type":"noul","noul":0.9}"#), "an accepted answer stays: {answers}");
+    assert!(answers.contains(r#""b":{"type":"noul","noul":0.95}"#), "{answers}");
+    assert_eq!((decision.cost.to_string().as_str(), decision.attempts.len()), ("0.00000084", 2), "both calls");
+    assert_eq!(run.records[0].cost, decision.cost);
+
+    let mut independent = setup([first(), said(&[("b", "0.95")])], "abstain");
+    independent.endpoints[1].independent_questions = true;
+    let run = independent.run().await;
+    assert_eq!(asked(&run.calls[1]), ["b"], "only the open question");
+    assert_eq!(run.result.unwrap().outcomes.len(), 2);
+}
+
+#[rstest]
+#[case("answer", Escalated)]
+#[case("abstain", Abstained)]
+#[tokio::test]
+async fn last_answer_stays_when_no_stage_accepts_one(#[case] otherwise: &str, #[case] verdict: QuestionVerdict) {
+    let doubtful = || said(&[("a", "0.9"), ("b", "0.6")]);
+    let run = setup([doubtful(), said(&[("a", "0.5"), ("b", "0.7")])], otherwise).run().await;
+    let decision = run.result.unwrap();
+    assert_eq!(outcomes(&decision), [("a", Accepted, 1, "acme/small"), ("b", verdict, 2, "acme/large")]);
+    assert!(decision.answers.json().text().contains(r#""b":{"type":"noul","noul":0.7}"#));
+
+    // A later stage that fails leaves the answer of the first.
+    let run = setup([doubtful(), failure(InvalidResponse)], otherwise).run().await;
+    let decision = run.result.unwrap();
+    assert_eq!(outcomes(&decision)[1], ("b", verdict, 1, "acme/small"));
+    assert_eq!(run.records[0].outcome, UsageOutcome::Completed);
+    assert_eq!(run.records[0].attempts.len(), 2, "the failed attempt is recorded");
+}
+
+#[tokio::test]
+async fn stage_that_fails_is_skipped() {
+    let run = setup([failure(TimedOut), said(&[("a", "0.9"), ("b", "0.9")])], "abstain").run().await;
+    assert_eq!(outcomes(&run.result.unwrap()), [("a", Accepted, 2, "acme/large"), ("b", Accepted, 2, "acme/large")]);
+    let run = setup([failure(TimedOut), failure(Overloaded)], "abstain").run().await;
+    assert_eq!((run.kind(), run.records[0].outcome), (ErrorKind::TimedOut, UsageOutcome::Failed));
+    assert_eq!(run.records[0].outcomes, None);
+
+    // Without an endpoint, a stage cannot be asked.
+    let mut setup = setup([said(&[("a", "0.9"), ("b", "0.6")])], "abstain");
+    setup.endpoints.truncate(1);
+    let decision = setup.run().await.result.unwrap();
+    assert_eq!(outcomes(&decision)[1], ("b", Abstained, 1, "acme/small"));
+}
+
+#[tokio::test]
+async fn stage_that_cannot_begin_before_the_deadline_is_skipped() {
+    let mut setup = setup([said(&[("a", "0.9"), ("b", "0.6")])], "answer");
+    setup.takes = Duration::from_secs(25);
+    let run = setup.run().await;
+    assert_eq!(outcomes(&run.result.unwrap())[1], ("b", Escalated, 1, "acme/small"));
+}
+
+#[tokio::test]
+async fn disconnected_client_gets_no_answer_of_an_earlier_stage() {
+    let run = setup([said(&[("a", "0.9"), ("b", "0.6")]), failure(ClientDisconnected)], "answer").run().await;
+    assert_eq!(run.kind(), ErrorKind::ClientDisconnected);
+    assert_eq!((run.records[0].outcome, run.records[0].attempts.len()), (UsageOutcome::Cancelled, 2));
+    assert_eq!(run.records[0].cost.to_string(), "0.00000042", "the first stage is charged");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounds_of_all_stages_are_held_before_the_first_call() {
+    let ledger = RecordingLedger::new(None, &[Some(1_000_000), Some(1)]).await;
+    let mut gateway = limited(&ledger);
+    gateway.rows = vec![row("acme/small"), row("acme/large")];
+    gateway.endpoints = vec![endpoint("acme/small", "one", "s"), endpoint("acme/large", "two", "l")];
+    for endpoint in &mut gateway.endpoints {
+        endpoint.prices = Some(TokenPrices { prompt: price("1e-12"), completion: price("0") });
+    }
+    let gateway = gateway.build();
+    let request = staged("answer");
+    let each = i64::try_from(request.provider_input.len_bytes()).unwrap() + 20;
+    let pending = gateway.send_with(key(1), request.clone()).await;
+    assert_eq!(ledger.spent_and_held(1).await, (0, 2 * each), "before the first stage answers");
+    gateway.finish(0, said(&[("a", "0.9"), ("b", "0.6")])).await;
+    assert_eq!(ledger.spent_and_held(1).await, (0, 2 * each), "before the second stage answers");
+    gateway.finish(1, said(&[("a", "0.9"), ("b", "0.9")])).await;
+    let decision = pending.end().await.unwrap();
+    assert_eq!((decision.cost, ledger.spent_and_held(1).await), (usd(20), (20, 0)));
+    assert_eq!(ledger.calls(), [LedgerCall::Held(usd(2 * each)), LedgerCall::Charged(usd(20))], "no increase");
+    let rejected = gateway.send_with(key(2), request).await.end().await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::InsufficientCredits);
+    assert_eq!(gateway.upstreams().len(), 2, "nothing is sent without the money of all stages");
+}
