@@ -329,6 +329,7 @@ CREATE TABLE "usage_records" (
   "client_address" blob,
   "preset_id" blob,
   "preset_version" integer,
+  "outcomes" text,
   PRIMARY KEY ("id") );
 CREATE INDEX "usage_records_charged_at" ON "usage_records" ("charged_at");
 CREATE INDEX "usage_records_key" ON "usage_records" ("api_key", "charged_at");

@@ -163,9 +163,13 @@ def documents():
 def presets():
     """presets: list to the end, get, versions; a decision of an application that knows the slug only; feedback on it"""
     question = {"type": "noul", "instructions": "Does the writer want money back?"}
-    config = json.dumps({"model": "sandbox/decider", "questions": {"refund": question}}).encode()
+    plain = {"model": "sandbox/decider", "questions": {"refund": question}}
+    stage = {"model": "sandbox/decider", "accept": {"*": 1}}
+    staged = {"stages": [stage, stage], "otherwise": "abstain", "questions": {"refund": question}}
+    configs = [("package-triage", plain)] * 3 + [("package-other", plain), ("package-stages", staged)]
     # The package cannot add versions.
-    for slug in ["package-triage"] * 3 + ["package-other"]:
+    for slug, config in configs:
+        config = json.dumps(config).encode()
         request = urllib.request.Request(f"{tollgate.base}/api/v1/presets/{slug}/decisions", config)
         request.add_header("Authorization", f"Bearer {tollgate.management_key}")
         request.add_header("Content-Type", "application/json")
@@ -180,6 +184,8 @@ def presets():
         decided = asking.system_one.create(model="@preset/package-triage", state="Money back!", questions={})
         holds("refund" in decided.model_dump_json(), "the question of the preset is not answered")
         equal(asking.generations.get_generation(id=decided.id).data.preset_id, read.id, "the preset of the record")
+        staged = asking.system_one.create(model="@preset/package-stages", state="Money back!", questions={})
+        holds("refund" in staged.answers, "the last answer of an abstained question is not decoded")
         for either in (own, asking):
             feedback = either.generations.submit_feedback(
                 generation_id=decided.id, category="incorrect_response", comment="wrong"

@@ -27,7 +27,7 @@ pub async fn gateway(latency: Duration, more: &str) -> Result<(TestGateway, Upst
 }
 
 /// Returns the sum of an account's spent and allotted amounts, from one read.
-async fn counted(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
+pub async fn counted(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     let sum = format!(
         "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
          WHERE scope = '{scope}' AND subject = '{subject}' AND \"interval\" = \'total\'"
@@ -35,7 +35,7 @@ async fn counted(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     hand.number(&sum).await
 }
 
-async fn spent(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
+pub async fn spent(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     let spent = format!(
         "SELECT COALESCE(SUM(spent_pico), 0) FROM spend_counters \
          WHERE scope = '{scope}' AND subject = '{subject}' AND \"interval\" = \'total\'"
@@ -50,11 +50,16 @@ pub async fn ensure_audit_passes(instance: &Instance) -> Result<Value> {
 
 /// Lets `callers` clients send requests to the servers until each was rejected `max_rejections` times in a row;
 /// returns the number of answers.
-async fn send_until_rejected(servers: &[&Server], key: &Key, callers: usize, max_rejections: usize) -> Result<i64> {
+pub async fn send_until_rejected(
+    servers: &[&Server],
+    (key, text): (&Key, String),
+    callers: usize,
+    max_rejections: usize,
+) -> Result<i64> {
     let mut calls = JoinSet::new();
     for number in 0..callers {
         let address = servers[number % servers.len()].address();
-        let call = decisions(&key.secret, body("acme/alone"));
+        let call = decisions(&key.secret, &text);
         calls.spawn(async move {
             let (mut answered, mut refused) = (0_i64, 0);
             while refused < max_rejections {
@@ -87,7 +92,7 @@ async fn concurrent_processes_never_exceed_limit_and_use_it_up() -> Result<()> {
     let limit: i64 = 500_000_000;
     let hand = SecondHand::of(&gateway.instance).await?;
     let servers = [&gateway.server, &second, &third];
-    let sending = send_until_rejected(&servers, &key, 64, 3);
+    let sending = send_until_rejected(&servers, (&key, body("acme/alone")), 64, 3);
     tokio::pin!(sending);
     let mut highest = 0;
     let answered = loop {
@@ -123,7 +128,8 @@ async fn credit_holds_across_processes_and_can_be_increased() -> Result<()> {
     // All processes apply the change within a second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let hand = SecondHand::of(&gateway.instance).await?;
-    let answered = send_until_rejected(&[&gateway.server, &beside], &gateway.inference, 32, 2).await?;
+    let asked = (&gateway.inference, body("acme/alone"));
+    let answered = send_until_rejected(&[&gateway.server, &beside], asked, 32, 2).await?;
     let used = spent(&hand, "workspace", &workspace).await?;
     ensure!(used == answered * COST_PICO && used <= 300_000_000, "{answered} answers cost {used}");
     let refused = gateway.server.decide(&gateway.inference.secret, body("acme/alone")).await?.envelope(402)?;

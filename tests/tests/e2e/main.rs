@@ -6,6 +6,7 @@ mod auth;
 mod backup;
 mod bodies;
 mod broadcast;
+mod cascades;
 mod catalogue;
 mod catalogue_import;
 mod changes;

@@ -65,7 +65,7 @@ async fn killed_replica_loses_no_answer_and_another_one_adopts_its_journal() -> 
     for trial in 0..3 {
         let victim = instance.serve_beside().await?;
         let before = count(&answered)?;
-        let mut callers = call_until_failure(&victim, &key, &answered);
+        let mut callers = call_until_failure(&victim, (&key, body("acme/alone")), &answered);
         for _ in 0..1_000 {
             if count(&answered)? > before + 20 {
                 break;

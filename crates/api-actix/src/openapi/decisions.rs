@@ -5,7 +5,7 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
-use utoipa::openapi::{Ref, RefOr, Required};
+use utoipa::openapi::{HeaderBuilder, Ref, RefOr, Required};
 
 use super::schemas::{
     DecisionsForm, DecisionsRequest, DecisionsResponse, GeminiDecisionsRequest, GeminiDecisionsResponse, GeminiError,
@@ -25,7 +25,11 @@ pub(crate) fn describe(entry: Entry, under_base: bool) -> Operation {
     let answers = answers(entry);
     let example = answers.first().map(|schema| operation::answer_example(schema)).unwrap_or_default();
     let content = any_of(&answers).examples_from_iter(example).build();
-    let answer = ResponseBuilder::new().description("The answers").content(JSON, content).build();
+    let abstained = HeaderBuilder::new()
+        .description(Some("The questions without a decision of a preset with stages: encoded names and commas."))
+        .build();
+    let answer = ResponseBuilder::new().description("The answers").content(JSON, content);
+    let answer = answer.header("x-tollgate-abstained", abstained).build();
     let mut responses = ResponsesBuilder::new().response("200", answer);
     let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
     for status in DECISION_STATUSES.into_iter().chain(COMMON_STATUSES).chain(unprocessable.then_some(422)) {

@@ -168,6 +168,9 @@ pub(crate) struct DecisionsResponse {
     id: String,
     /// The provider that served the request.
     provider: String,
+    /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
+    #[schema(value_type = Option<Object>)]
+    outcomes: Option<Value>,
     /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
@@ -276,6 +279,9 @@ pub(crate) struct OpenAiDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
+    #[schema(value_type = Option<Object>)]
+    outcomes: Option<Value>,
     /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
@@ -329,6 +335,9 @@ pub(crate) struct GeminiDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
+    #[schema(value_type = Option<Object>)]
+    outcomes: Option<Value>,
     /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
@@ -381,6 +390,9 @@ pub(crate) struct SglangDecisionsResponse {
     usage: Value,
     id: String,
     provider: String,
+    /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
+    #[schema(value_type = Option<Object>)]
+    outcomes: Option<Value>,
     /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
