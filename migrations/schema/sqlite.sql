@@ -45,7 +45,7 @@ CREATE TABLE "api_keys" (
   FOREIGN KEY ("workspace_id") REFERENCES "workspaces" ("id"),
   FOREIGN KEY ("guardrail_id") REFERENCES "guardrails" ("id"),
   CHECK (("scope" = 'management' AND "workspace_id" IS NULL AND "management_access" IN ('read', 'keys', 'write') AND "management_access" IS NOT NULL) OR ("scope" = 'inference' AND "workspace_id" IS NOT NULL AND "management_access" IS NULL AND "management_workspaces" IS NULL)) );
-CREATE INDEX "api_keys_guardrail_id" ON "api_keys" ("guardrail_id");
+CREATE INDEX "api_keys_guardrail_id" ON "api_keys" ("guardrail_id", "guardrail_assigned_at", "id", "workspace_id", "deleted");
 CREATE INDEX "api_keys_list" ON "api_keys" ("created_at", "id", "workspace_id", "deleted", "disabled", "expires_at");
 CREATE INDEX "api_keys_name" ON "api_keys" ("name");
 CREATE INDEX "api_keys_previous_hash" ON "api_keys" ("previous_hash") WHERE "previous_hash" IS NOT NULL;

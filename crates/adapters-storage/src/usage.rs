@@ -14,7 +14,7 @@ use domain::budget::ResetInterval;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, DecisionId, WorkspaceId};
 use domain::usage::{UsageFilter, UsageRecord, UsageRepository, UsageSum, UsageSumQuery};
-use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
+use sea_orm::sea_query::{Expr, ExprTrait, Order, Query, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
 use self::row::to_record;
@@ -76,9 +76,11 @@ impl UsageRepository for SeaOrmUsageRepository {
         for piece in chunks(&keys) {
             let own = (Entity, Column::ApiKey);
             let newest = Query::select()
-                .expr(Column::CreatedAt.max())
+                .column(Column::CreatedAt)
                 .from(Entity)
                 .and_where(ExprTrait::equals(Expr::col(own), (api_keys::Entity, api_keys::Column::Id)))
+                .order_by(Column::ChargedAt, Order::Desc)
+                .limit(1)
                 .to_owned();
             let rows: Vec<(Vec<u8>, Option<i64>)> = api_keys::Entity::find()
                 .select_only()

@@ -248,7 +248,7 @@ impl GuardrailRepository for MemoryGuardrails {
             })
         };
         let mut assignments: Vec<KeyAssignment> = state.keys.values().filter_map(assignment).collect();
-        assignments.sort_by_key(|assignment| (Reverse(assignment.assigned_at), assignment.key_id));
+        assignments.sort_by_key(|held| Reverse((held.guardrail_id, held.assigned_at, held.key_id)));
         let total = assignments.len() as u64;
         let (offset, limit) = (usize::try_from(offset), usize::try_from(limit));
         let page = assignments.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));

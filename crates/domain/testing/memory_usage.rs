@@ -115,10 +115,10 @@ impl UsageRepository for MemoryUsage {
     async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
         let mut last = HashMap::new();
         for record in self.0.state().usage.iter().filter(|record| keys.contains(&record.api_key)) {
-            let newest = last.entry(record.api_key).or_insert(record.created_at);
-            *newest = record.created_at.max(*newest);
+            let newest = last.entry(record.api_key).or_insert((record.charged_at, record.created_at));
+            *newest = (record.charged_at, record.created_at).max(*newest);
         }
-        Ok(last)
+        Ok(last.into_iter().map(|(key, (_, created_at))| (key, created_at)).collect())
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {

@@ -29,10 +29,10 @@ pub struct Options {
     /// With `--replicas`: keys in the database.
     #[arg(long, requires = "replicas", default_value_t = 1_000)]
     keys: usize,
-    /// With `--replicas`: usage records in the database; 10 million take about 5 GB of disk.
-    #[arg(long, requires = "replicas", default_value_t = 0)]
+    /// With `--replicas` or `--only growth`: usage records in the database; 10 million take about 5 GB of disk.
+    #[arg(long, default_value_t = 0)]
     records: usize,
-    /// Measure only these parts.
+    /// Measure only these parts. The part `growth` runs only if it is named, also over PostgreSQL.
     #[arg(long, value_name = "PART", value_delimiter = ',', conflicts_with = "replicas")]
     only: Vec<String>,
 }
@@ -49,10 +49,12 @@ pub fn run(options: &Options) -> Result<()> {
             command.arg(flag);
         }
     }
-    if options.replicas {
+    command.args(["--records", &options.records.to_string()]);
+    if options.replicas || options.only.iter().any(|part| part == "growth") {
         servers::install_missing()?;
+    }
+    if options.replicas {
         command.args(["--only", "replicas", "--replica-keys", &options.keys.to_string()]);
-        command.args(["--replica-records", &options.records.to_string()]);
     } else if !options.only.is_empty() {
         command.arg("--only").arg(options.only.join(","));
     }

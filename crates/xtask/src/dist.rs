@@ -15,6 +15,9 @@ mod licences;
 /// The parts of the benchmark whose load is the profile: the five operations, every wire, limits and filters.
 const LOAD: &str = "decisions,governed,keys,filters,wires,catalogue,assign,promote";
 
+/// The time that `__DATE__` and `__TIME__` of the C libraries stand for, as that of the archive's files.
+const EPOCH: &str = "0";
+
 /// How to build.
 #[derive(Args)]
 pub struct Options {
@@ -90,7 +93,11 @@ impl Compiler {
             paths.iter().fold(String::new(), |all, (from, to)| format!("{all} {option}={}={to}", from.display()))
         };
         let (rust, c) = (maps("--remap-path-prefix"), maps("-ffile-prefix-map"));
-        command.args(arguments).env("RUSTFLAGS", format!("{flag}{rust}")).env("CFLAGS", c);
+        command
+            .args(arguments)
+            .env("RUSTFLAGS", format!("{flag}{rust}"))
+            .env("CFLAGS", c)
+            .env("SOURCE_DATE_EPOCH", EPOCH);
         step::run(&mut command)?;
         Ok(workspace::program(&workspace::target().join(&self.host).join("dist"), "tollgate"))
     }

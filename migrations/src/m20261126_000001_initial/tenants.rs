@@ -19,7 +19,7 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("workspaces_slug", "workspaces", &["slug"]).unique().cond_where(Expr::col("deleted_at").is_null()).take(),
         index("workspaces_created_at", "workspaces", &["created_at"]),
         index("guardrails_workspace_id", "guardrails", &["workspace_id", "created_at"]),
-        // A page of 100,000 keys and their number are read from indexes alone.
+        // A page of 100,000 keys or assignments and their number are read from indexes alone.
         index("api_keys_list", "api_keys", &["created_at", "id", "workspace_id", "deleted", "disabled", "expires_at"]),
         index(
             "api_keys_workspace_id",
@@ -27,7 +27,11 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
             &["workspace_id", "created_at", "id", "deleted", "disabled", "expires_at"],
         ),
         index("api_keys_name", "api_keys", &["name"]),
-        index("api_keys_guardrail_id", "api_keys", &["guardrail_id"]),
+        index(
+            "api_keys_guardrail_id",
+            "api_keys",
+            &["guardrail_id", "guardrail_assigned_at", "id", "workspace_id", "deleted"],
+        ),
         index("api_keys_previous_hash", "api_keys", &["previous_hash"])
             .cond_where(Expr::col("previous_hash").is_not_null())
             .take(),

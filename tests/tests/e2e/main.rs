@@ -79,6 +79,7 @@ mod references;
 mod rejections;
 mod reload;
 mod removed_stores;
+mod repeated_changes;
 mod replicas;
 mod rotation;
 mod routing;

@@ -285,9 +285,11 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         };
         let query = query.filter(is_within(api_keys::Column::WorkspaceId, within));
         let total = query.clone().count(&transaction).await.map_err(store_error)?;
+        // The order of the index, read backwards.
         let rows = query
+            .order_by_desc(api_keys::Column::GuardrailId)
             .order_by_desc(api_keys::Column::GuardrailAssignedAt)
-            .order_by_asc(api_keys::Column::Id)
+            .order_by_desc(api_keys::Column::Id)
             .offset(offset)
             .limit(limit)
             .all(&transaction)

@@ -321,8 +321,9 @@ async fn assignments_are_listed_and_removed() {
     let whole = list("").await.json();
     assert_eq!(whole["total_count"], 3);
     let first = &whole["data"][0];
-    // All keys were assigned at once, so they are ordered by id.
-    let sorted = &hashes;
+    // All keys were assigned at once, so they are ordered by id, the newest first.
+    let mut sorted = hashes.clone();
+    sorted.reverse();
     assert_eq!(
         (&first["key_hash"], &first["key_name"], &first["guardrail_id"]),
         (&json!(sorted[0]), &json!("k"), &json!(guardrail().to_string()))

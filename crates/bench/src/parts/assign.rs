@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, mib};
+use super::management::read;
 use crate::clock::now;
 use crate::http::{self, call_once};
 use crate::load::{Requests, Run, Target, column, drive};
@@ -31,7 +32,14 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     }
     let (alone, beside) = longest_answers(bench, &guardrails).await?;
     let count = bench.keys.len();
+    let held = format!("/api/v1/guardrails/{}/assignments/keys?limit=100", guardrails[(bench.rounds - 1) % 2]);
+    let last = format!("{held}&offset={}", count.saturating_sub(100));
+    let (of, key) = ((bench, &bench.gateway), bench.gateway.management_key.as_str());
     Ok(vec![
+        read(of, "the first page of a guardrail's assignments", &held, key, 20.0).await?,
+        read(of, "the last page of a guardrail's assignments", &last, key, 20.0).await?,
+        read(of, "the first page of all assignments", "/api/v1/guardrails/assignments/keys?limit=100", key, 20.0)
+            .await?,
         Figure::single(format!("bulk assign, {count} hashes, the first call"), "s", times[0])
             .with_bound(Bound::AtMost(2.0)),
         Figure::single(format!("bulk assign, {count} hashes, replacing"), "s", median(&times[1..]))

@@ -20,7 +20,7 @@ pub struct Bench {
     pub(super) quick: bool,
     pub(super) large: bool,
     pub(super) replica_keys: usize,
-    pub(super) replica_records: usize,
+    pub(super) records: usize,
 }
 
 /// Prints progress to the terminal.

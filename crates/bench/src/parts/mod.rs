@@ -7,6 +7,7 @@ mod decisions;
 mod filters;
 mod footprint;
 mod governed;
+mod growth;
 mod keys;
 mod management;
 mod promote;
@@ -49,9 +50,9 @@ pub struct Options {
     /// Keys in the database of the replicas.
     #[arg(long, default_value_t = 1_000)]
     replica_keys: usize,
-    /// Usage records in the database of the replicas.
+    /// Usage records in the database of the parts `replicas` and `growth`.
     #[arg(long, default_value_t = 0)]
-    replica_records: usize,
+    records: usize,
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
@@ -83,6 +84,8 @@ enum Part {
     Promote,
     /// Decisions by one to three replicas over PostgreSQL beside one process on SQLite. Runs only if it is named.
     Replicas,
+    /// Reads of the management API and an export beside many records, on both databases. Runs only if it is named.
+    Growth,
 }
 
 /// Keys in the database; one call assigns all of them.
@@ -108,7 +111,7 @@ pub async fn run(options: Options) -> Result<()> {
         quick: options.quick,
         large: options.large,
         replica_keys: options.replica_keys,
-        replica_records: options.replica_records,
+        records: options.records,
     };
 
     let mut figures: Vec<Figure> = Vec::new();
@@ -159,6 +162,9 @@ pub async fn run(options: Options) -> Result<()> {
     }
     if options.only.contains(&Part::Replicas) {
         figures.extend(replicas::measure(&bench).await?);
+    }
+    if options.only.contains(&Part::Growth) {
+        figures.extend(growth::measure(&bench).await?);
     }
     bench.gateway.stop().await?;
 

@@ -108,7 +108,7 @@ impl<'a> Replicas<'a> {
 
     /// Copies the first record until the table has the configured number of them.
     async fn add_records(&self) -> Result<()> {
-        if self.bench.replica_records == 0 {
+        if self.bench.records == 0 {
             return Ok(());
         }
         // The record is folded within a tick of the journal.
@@ -121,7 +121,7 @@ impl<'a> Replicas<'a> {
             "INSERT INTO usage_records (id, {columns}) \
              SELECT decode(lpad(to_hex(number), 32, '0'), 'hex'), {columns} \
              FROM (SELECT * FROM usage_records LIMIT 1) AS record, generate_series(1, {}) AS number",
-            self.bench.replica_records
+            self.bench.records
         );
         self.server.query(self.database_url(), &copy)?;
         self.server.query(self.database_url(), "VACUUM ANALYZE usage_records").map(drop)
@@ -185,7 +185,7 @@ async fn at_rest(replicas: &Replicas<'_>) -> Result<Vec<Figure>> {
     let used = cpu_time_with_children(postgres)?.saturating_sub(before);
     let idle = used.as_secs_f64() * 1e3 / IDLE.as_secs_f64();
     let mut figures = vec![Figure::single("PostgreSQL's processor time for an idle replica, a second", "ms", idle)];
-    if replicas.bench.replica_records > 0 {
+    if replicas.bench.records > 0 {
         let size = "SELECT (SELECT SUM(pg_total_relation_size(relid)) FROM pg_partition_tree('usage_records'))::bigint \
                     / (SELECT COUNT(*) FROM usage_records)";
         let size = replicas.server.query(replicas.database_url(), size)?;

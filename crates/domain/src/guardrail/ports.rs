@@ -112,8 +112,8 @@ pub trait GuardrailRepository: Send + Sync {
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// Returns a page of the assignments of a guardrail, or with `None` of all, within a scope, newest first, and their
-    /// number.
+    /// Returns a page of the assignments of a guardrail, or with `None` of all (by guardrail), within a scope, newest
+    /// first, and their number. Those of one moment stand in the falling order of the keys' ids.
     async fn list_keys(
         &self,
         id: Option<GuardrailId>,

@@ -56,8 +56,9 @@ async fn list_returns_assigned_keys(stores: &Stores) {
     let ids = insert_keys(stores, 2).await;
     let (assignments, total) = listed(stores, 1, 0, 10).await;
     assert_eq!(total, 2);
-    assert_eq!(assignments.iter().map(|found| found.key_id).collect::<Vec<_>>(), ids, "given at once, by id");
-    let key = stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap();
+    let keys: Vec<_> = assignments.iter().rev().map(|found| found.key_id).collect();
+    assert_eq!(keys, ids, "given at once, the newest key first");
+    let key = stores.api_keys.find(&ids[1].into()).await.unwrap().unwrap();
     let first = &assignments[0];
     assert_eq!((&first.key_name, &first.key_label, first.guardrail_id), (&key.name, &key.label, guardrail_id(1)));
     assert_eq!(first.assigned_by.as_deref(), Some("system"));
@@ -81,6 +82,7 @@ async fn list_returns_consecutive_pages(stores: &Stores) {
         assert_eq!(total, 5, "the whole, whatever the page");
         seen.extend(page.into_iter().map(|found| found.key_id));
     }
+    seen.reverse();
     assert_eq!(seen, ids, "each once, in one order");
 }
 

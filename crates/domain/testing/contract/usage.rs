@@ -413,9 +413,9 @@ async fn walk_over_pages_is_one_read_while_others_write(stores: &Stores) {
 async fn last_use_is_the_start_of_the_newest_record(stores: &Stores) {
     insert_fixtures(stores).await;
     for number in [1, 3, 2] {
-        settle(stores, UsageRecord { created_at: at(60 * i64::try_from(number).unwrap()), ..record(number, 1) })
-            .await
-            .unwrap();
+        let created_at = at(60 * i64::try_from(number).unwrap());
+        let charged_at = created_at + TimeDelta::milliseconds(1);
+        settle(stores, UsageRecord { charged_at, created_at, ..record(number, 1) }).await.unwrap();
     }
     let of = record(1, 1).api_key;
     let found = stores.usage.last_use(&[key_id(2), of, key_id(99)]).await.unwrap();

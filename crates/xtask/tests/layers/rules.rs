@@ -117,7 +117,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "bench",
         ours: &["domain", "adapters-metrics", "adapters-storage", "adapters-system", "test-servers"],
-        technologies: &["actix", "hyper", "tokio"],
+        technologies: &["actix", "hyper", "sea-orm", "tokio"],
         others: None,
     },
     // The fuzz targets read by one crate the output of another.
