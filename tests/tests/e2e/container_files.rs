@@ -54,7 +54,7 @@ async fn container_files_are_listed_downloaded_and_deleted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_of_concurrent_deletions_finds_the_file() -> Result<()> {
+async fn concurrent_deletions_find_the_file_once() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let path = format!("/containers/sess_a/files/{}", file_id("a.txt"));
     for round in 0..20 {
