@@ -15,7 +15,7 @@ pub use live::*;
 pub use model::*;
 pub use report::*;
 pub use requirement::*;
-pub use tally::TalliedAnswer;
+pub use tally::{Latency, TalliedAnswer};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use super::model::Groups;
-use super::tally::GroupTally;
+use super::tally::{GroupTally, Latency};
 use super::{AnswerOrigin, Cascade, EvaluatedAnswer, Group};
 use crate::evidence::LabelSource;
 use crate::money::Usd;
@@ -64,15 +64,6 @@ pub struct GroupReport {
     pub latency: Latency,
     /// The threshold; `None` if no answer has a score.
     pub threshold: Option<ThresholdFinding>,
-}
-
-/// Latencies in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Latency {
-    /// The median.
-    pub median_ms: u64,
-    /// The time that 95 % do not exceed.
-    pub p95_ms: u64,
 }
 
 /// Two groups of one question on the items that both answered.

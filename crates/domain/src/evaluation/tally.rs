@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Latency;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{LabelledAnswer, Probability};
@@ -18,6 +17,15 @@ pub struct TalliedAnswer {
     pub cost: Option<Usd>,
     /// The latency of its request in milliseconds, if it is known.
     pub latency_ms: Option<u64>,
+}
+
+/// Latencies in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latency {
+    /// The median.
+    pub median_ms: u64,
+    /// The time that 95 % do not exceed.
+    pub p95_ms: u64,
 }
 
 /// The answers of a group. Of an answer without a label it holds counts only.
