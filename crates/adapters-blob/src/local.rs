@@ -165,16 +165,17 @@ impl BlobStore for LocalBlobStore {
         .await
     }
 
-    async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
+    async fn delete(&self, key: &BlobKey) -> Result<bool, StoreError> {
         let key = key.clone();
         self.blocking(move |store| {
-            let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(()) };
-            let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(()) };
+            let Some(place) = ObjectPath::of(key.as_str()) else { return Ok(false) };
+            let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(false) };
             if tree::stat_in(&folder, place.name)?.is_none() {
-                return Ok(());
+                return Ok(false);
             }
             match rustix::fs::unlinkat(&folder, place.name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                Ok(()) => Ok(true),
+                Err(Errno::NOENT) => Ok(false),
                 Err(error) => Err(unavailable(error)),
             }
         })

@@ -141,11 +141,12 @@ impl BlobStore for S3BlobStore {
         }
     }
 
-    async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
-        let Some(name) = self.names.of(key) else { return Ok(()) };
+    /// S3 confirms the deletion of a missing object, too.
+    async fn delete(&self, key: &BlobKey) -> Result<bool, StoreError> {
+        let Some(name) = self.names.of(key) else { return Ok(false) };
         match self.store.delete(&name).await {
-            Ok(()) => Ok(()),
-            Err(error) if says_absent(&error) => self.confirm_absent(&name).await,
+            Ok(()) => Ok(true),
+            Err(error) if says_absent(&error) => self.confirm_absent(&name).await.map(|()| false),
             Err(error) => Err(unavailable("delete an object", &error)),
         }
     }

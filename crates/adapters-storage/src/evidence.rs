@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
-use domain::evidence::{Evidence, EvidenceFilter, EvidenceRepository, Label, LabelOutcome, LabelSource, NewLabel};
+use domain::evidence::{
+    Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelSource, NewLabel,
+};
 use domain::ids::{DecisionId, PresetId};
 use domain::json::Json;
 use domain::money::Usd;
@@ -101,7 +103,7 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         Ok(rows)
     }
 
-    async fn label(&self, labels: &[NewLabel], by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
+    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
         let transaction = self.database.begin().await?;
         let now = millis(self.database.now());
         let mut current = read_current(&transaction, labels).await?;
@@ -122,6 +124,9 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
                     LabelOutcome::Changed
                 }
             });
+        }
+        if mode == LabelMode::AllOrNone && outcomes.iter().any(|outcome| outcome.is_rejected()) {
+            return Ok(outcomes);
         }
         let columns = ["record_id", "position", "version", "value", "source", "created_by", "created_at"];
         let write = |((id, position), version, (value, source)): &(Answer, i64, LabelText), row: &mut dyn RowWriter| {

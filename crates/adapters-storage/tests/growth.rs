@@ -11,12 +11,15 @@ use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmU
 use chrono::TimeDelta;
 use common::*;
 use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerMaintenance, UsageCharge};
-use domain::ids::{DecisionId, ProcessId, RequestId};
+use domain::ids::{DecisionId, PresetId, ProcessId, RequestId};
+use domain::json::Json;
 use domain::money::Price;
 use domain::pricing::TokenPrices;
+use domain::statistics::Probability;
 use domain::testing::FixedClock;
 use domain::usage::{
-    AttemptOutcome, AttemptRecord, UsageFilter, UsageGroup, UsageRecord, UsageRepository, UsageSource, UsageSumQuery,
+    AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, PresetReference, UsageFilter, UsageGroup, UsageRecord,
+    UsageRepository, UsageSource, UsageSumQuery,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -84,18 +87,36 @@ async fn beside_writers<T>(database: &Database, task: impl Future<Output = T>) -
     (done, longest)
 }
 
-async fn measure(records: u64, keys: u64) {
+/// Returns the evidence of an answer.
+fn evidence(position: u32) -> AnswerEvidence {
+    AnswerEvidence {
+        position,
+        question: "wants_a_refund".to_owned(),
+        model: "typesafe/jev-1.14".parse().unwrap(),
+        provider: "typesafe".to_owned(),
+        wire: "system-one".to_owned(),
+        method: AnswerMethod::Native,
+        decision: Json::parse("true").unwrap(),
+        score: Some(Probability::new(0.973).unwrap()),
+        probabilities: Some(Json::parse(r#"{"true":0.973}"#).unwrap()),
+    }
+}
+
+/// Folds records with evidence of so many answers each, in batches. Returns the number of records, the whole time and the
+/// longest time of a batch.
+async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) -> (u64, Duration, Duration) {
     const BATCH: u64 = 512;
-    let folder = Folder::new();
-    let clock = FixedClock::at(at(0));
-    let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
-    let (store, reports) = (SeaOrmBudgetStore::new(database.clone()), SeaOrmLedgerReports::new(database.clone()));
     let process = ProcessId::from_uuid(Uuid::from_u128(1));
     store.register(process).await.unwrap();
     let apart = DAYS * 86_400_000 / records;
     let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
+    let charge = |number| {
+        let mut record = typical(number, keys, apart);
+        let preset = PresetReference { id: PresetId::from_uuid(Uuid::from_u128(2)), version: 1 };
+        record.preset = (answers > 0).then_some(preset);
+        UsageCharge { evidence: (0..answers).map(evidence).collect(), ..UsageCharge::new(record) }
+    };
     while after < records {
-        let charge = |number| UsageCharge::new(typical(number, keys, apart));
         let entries = (after..after + BATCH).map(|number| FoldEntry { charge: charge(number), allowances: Vec::new() });
         let request = FoldRequest { process, after, up_to: after + BATCH, entries: entries.collect() };
         let began = Instant::now();
@@ -104,6 +125,15 @@ async fn measure(records: u64, keys: u64) {
         folding += began.elapsed();
         after += BATCH;
     }
+    (after, folding, longest)
+}
+
+async fn measure(records: u64, keys: u64) {
+    let folder = Folder::new();
+    let clock = FixedClock::at(at(0));
+    let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
+    let (store, reports) = (SeaOrmBudgetStore::new(database.clone()), SeaOrmLedgerReports::new(database.clone()));
+    let (records, folding, longest) = fold(&store, records, keys, 0).await;
     let raw = folder.raw().await;
     let sizes: Vec<(String, i64)> =
         sea_orm::sqlx::query_as("SELECT name, SUM(pgsize) FROM dbstat WHERE name LIKE '%usage_records%' GROUP BY name")
@@ -111,7 +141,6 @@ async fn measure(records: u64, keys: u64) {
             .await
             .unwrap_or_default();
     raw.close().await;
-    let records = after;
     println!(
         "{records} records of {keys} keys: fold {:?} a record, at most {longest:?} a batch",
         folding / u32::try_from(records).unwrap()
@@ -158,11 +187,27 @@ async fn measure(records: u64, keys: u64) {
     println!("  retention: {each:?} a record; another writer waited at most {longest:?}");
 }
 
+#[expect(clippy::disallowed_methods, reason = "a measurement has no configuration")]
+fn records() -> u64 {
+    std::env::var("TOLLGATE_GROWTH_RECORDS").map_or(200_000, |records| records.parse().unwrap())
+}
+
 #[tokio::test]
 #[ignore = "takes minutes"]
-#[expect(clippy::disallowed_methods, reason = "a measurement has no configuration")]
+async fn evidence_slows_folds_little() {
+    for answers in [0, 1, 5, 0, 1, 5] {
+        let folder = Folder::new();
+        let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
+        let (records, folding, longest) = fold(&SeaOrmBudgetStore::new(database), records(), 5_000, answers).await;
+        let each = folding / u32::try_from(records).unwrap();
+        println!("evidence of {answers} answers: fold {each:?} a record, at most {longest:?} a batch");
+    }
+}
+
+#[tokio::test]
+#[ignore = "takes minutes"]
 async fn records_take_little_space_and_time() {
-    let records = std::env::var("TOLLGATE_GROWTH_RECORDS").map_or(200_000, |records| records.parse().unwrap());
+    let records = records();
     measure(records, 1).await;
     measure(records, 5_000).await;
     measure(records, 100_000).await;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::gateway::Gateway;
@@ -64,6 +65,8 @@ enum Operation {
     Decisions,
     /// Decisions of a key with every limit and policy: rates, credit, budgets, a destination, a guardrail.
     EverythingOn,
+    /// Decisions of a key without limits, whose questions are those of a preset.
+    Preset,
     /// The count of models.
     Count,
 }
@@ -121,10 +124,22 @@ async fn request(gateway: &Gateway, operation: Operation, upstream: SocketAddr) 
     Ok(match operation {
         Operation::Decisions => decisions(&gateway.inference_key),
         Operation::EverythingOn => decisions(&governed_key(gateway, upstream).await?),
+        Operation::Preset => preset(gateway).await?,
         Operation::Count => {
             http::request("GET", "/api/v1/models/count?output_modalities=all", &gateway.management_key, None)
         }
     })
+}
+
+/// Creates a preset and returns the request of [`Operation::Decisions`] that names it.
+async fn preset(gateway: &Gateway) -> Result<Vec<u8>> {
+    let mut body: Value = serde_json::from_str(&INBOUND[0].body("@preset/bench"))?;
+    let questions = body["questions"].take();
+    let file = gateway.folder().join("preset.json");
+    fs::write(&file, json!({"model": OUTBOUND[0].model, "questions": questions}).to_string())?;
+    gateway.command(&["preset", "create", "bench", "--from", &file.to_string_lossy()]).await?;
+    body["questions"] = json!({});
+    Ok(http::request("POST", INBOUND[0].path, &gateway.inference_key, Some(body.to_string().as_bytes())))
 }
 
 async fn control(action: &str, pid: u32) -> Result<()> {

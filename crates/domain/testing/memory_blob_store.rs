@@ -92,9 +92,8 @@ impl BlobStore for MemoryBlobStore {
         Ok(Some(OpenBlob { size_bytes, links: 1, source }))
     }
 
-    async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
-        lock(&self.objects).remove(key);
-        Ok(())
+    async fn delete(&self, key: &BlobKey) -> Result<bool, StoreError> {
+        Ok(lock(&self.objects).remove(key).is_some())
     }
 
     async fn list<'a>(

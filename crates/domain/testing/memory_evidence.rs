@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::memory_state::{State, StoredEvidence};
 use super::memory_store::MemoryEvidence;
 use crate::error::StoreError;
-use crate::evidence::{Evidence, EvidenceFilter, EvidenceRepository, Label, LabelOutcome, NewLabel};
+use crate::evidence::{Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, NewLabel};
 use crate::ids::DecisionId;
 use crate::usage::{AnswerEvidence, UsageRecord};
 
@@ -73,8 +73,9 @@ impl EvidenceRepository for MemoryEvidence {
         Ok(rows)
     }
 
-    async fn label(&self, labels: &[NewLabel], by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
+    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
         let (mut state, created_at) = (self.0.state(), self.0.now());
+        let before = state.evidence.clone();
         let outcomes = labels.iter().map(|new| {
             let is_answer =
                 |stored: &&mut StoredEvidence| (&stored.row.id, stored.row.answer.position) == (&new.id, new.position);
@@ -91,7 +92,11 @@ impl EvidenceRepository for MemoryEvidence {
             stored.labels.push(Label { version, value, source, created_by, created_at });
             LabelOutcome::Changed
         });
-        Ok(outcomes.collect())
+        let outcomes: Vec<LabelOutcome> = outcomes.collect();
+        if mode == LabelMode::AllOrNone && outcomes.iter().any(|outcome| outcome.is_rejected()) {
+            state.evidence = before;
+        }
+        Ok(outcomes)
     }
 
     async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError> {

@@ -4,17 +4,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use domain::api_key::{
     ApiKeyChange, ApiKeyScope, CreateApiKey, ManageApiKeys, ManagementKey, NewApiKey, NoGrantCache, RotateApiKey,
 };
 use domain::audit::Actor;
 use domain::authority::{Authority, ManagementAccess, ManagementScope, Right};
+use domain::budget::MockLedgerReader;
 use domain::change::Change;
 use domain::edit::Edit;
 use domain::error::ErrorKind;
+use domain::evidence::{
+    Evidence, EvidenceError, LabelAnswers, LabelDraft, LabelOutcome, LabelSource, MockEvidenceRepository,
+};
 use domain::file::DeleteDocument;
 use domain::guardrail::{AssignKeysToGuardrail, GuardrailDraft, KnownNames, ManageGuardrails};
-use domain::ids::{DestinationId, GuardrailId, WorkspaceId};
+use domain::ids::{DestinationId, GuardrailId, PresetId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{ImportCatalogue, ImportMode, Model, Pricing};
 use domain::money::{Price, Usd};
@@ -27,6 +32,7 @@ use domain::preset::{ManagePresets, PresetChange, PresetConfig};
 use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
+use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference};
 use domain::workspace::{CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent};
 use futures_util::future::LocalBoxFuture;
 
@@ -46,6 +52,7 @@ struct Place {
     guardrail: GuardrailId,
     default_guardrail: GuardrailId,
     destination: DestinationId,
+    preset: PresetId,
 }
 
 struct Fixture {
@@ -81,6 +88,21 @@ impl Fixture {
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
         }
+    }
+
+    async fn label(&self, by: &Authority, place: &Place) -> Result<(), EvidenceError> {
+        let mut ledger = MockLedgerReader::new();
+        ledger.expect_store_pending().returning(|| Ok(()));
+        let row = evidence(place);
+        let (id, question, value) = (row.id.clone(), row.answer.question.clone(), row.answer.decision.clone());
+        let mut evidence = MockEvidenceRepository::new();
+        evidence.expect_find().returning(move |_| Ok(vec![row.clone()]));
+        evidence.expect_label().returning(|_, _, _| Ok(vec![LabelOutcome::Changed]));
+        let presets = self.store.presets();
+        let labels = LabelAnswers { evidence: Arc::new(evidence), presets, ledger: Arc::new(ledger) };
+        let draft = LabelDraft { id, question, value, source: LabelSource::Human };
+        let outcome = labels.execute(by, &[draft]).await?.remove(0);
+        outcome.map(drop).map_err(|error| EvidenceError::Label { question: "q".to_owned(), error })
     }
 
     fn create_workspace(&self) -> CreateWorkspace {
@@ -145,8 +167,8 @@ impl Fixture {
         let destination =
             self.destinations().create(&Change::plain(&by), Some(workspace), &webhook()).await.unwrap().id;
         let (change, config) = (Change::plain(&by), preset_config());
-        self.presets().add_version(&change, Some(workspace), "triage", &config).await.unwrap();
-        Place { workspace, key: (&key.id).into(), guardrail, default_guardrail, destination }
+        let preset = self.presets().add_version(&change, Some(workspace), "triage", &config).await.unwrap().preset.id;
+        Place { workspace, key: (&key.id).into(), guardrail, default_guardrail, destination, preset }
     }
 }
 
@@ -171,6 +193,31 @@ fn webhook() -> DestinationFields {
 fn preset_config() -> PresetConfig {
     let text = r#"{"model":"a/b","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
     PresetConfig::read(&Json::parse(text).unwrap()).unwrap()
+}
+
+/// Returns the evidence of an answer to [`preset_config`].
+fn evidence(place: &Place) -> Evidence {
+    let answer = AnswerEvidence {
+        position: 0,
+        question: "q".to_owned(),
+        model: "a/b".parse().unwrap(),
+        provider: "acme".to_owned(),
+        wire: "system-one".to_owned(),
+        method: AnswerMethod::Native,
+        decision: Json::parse("true").unwrap(),
+        score: None,
+        probabilities: None,
+    };
+    Evidence {
+        id: "gen-dec-1".parse().unwrap(),
+        workspace_id: place.workspace,
+        preset: PresetReference { id: place.preset, version: 1 },
+        answer,
+        created_at: DateTime::UNIX_EPOCH,
+        label: None,
+        cost: None,
+        latency: None,
+    }
 }
 
 fn renamed() -> GuardrailDraft {
@@ -392,6 +439,7 @@ fn destination_cases() -> Vec<Case> {
                 &PresetChange { name: Some("n".to_owned()), ..PresetChange::default() }
             )),
         ),
+        Case("label answer", WRITE, None, case!(|f, by, p| f.label(by, p))),
         Case("get destination", READ, None, case!(|f, by, p| f.destinations().get(by, &p.destination.to_string()))),
         Case(
             "update destination",

@@ -10,9 +10,10 @@ use domain::budget::{Account, EntryKind, FoldEntry, Payer, ResetInterval, UsageC
 use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
+use domain::statistics::Probability;
 use domain::usage::{
-    AttemptOutcome, AttemptRecord, FilterAction, Finding, OutboxMessage, UsageOutcome, UsageRecord, UsageShare,
-    UsageSource,
+    AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, FilterAction, Finding, OutboxMessage, PresetReference,
+    UsageOutcome, UsageRecord, UsageShare, UsageSource,
 };
 
 /// Reads the number of an entry kind and a payload. A decoded payload must round-trip, and no shorter payload may
@@ -51,13 +52,14 @@ fn encode(entry: &Entry) -> (EntryKind, Vec<u8>) {
     }
 }
 
-/// Returns one input of each kind.
+/// Returns one input of each kind, and a charge with evidence.
 ///
 /// # Errors
 /// An invalid sample.
 pub(crate) fn entries() -> Result<Vec<Vec<u8>>> {
     let samples = Samples::new()?;
     let mut entries = vec![Entry::Sent(Box::new(samples.sent()?)), Entry::Charged(Box::new(samples.charged()?))];
+    entries.push(Entry::Charged(Box::new(samples.charged_with_evidence()?)));
     let SentEntry { id, amount, attempts, .. } = samples.sent()?;
     entries.push(Entry::Released(id.clone()));
     entries.push(Entry::Increased(IncreasedEntry { id, amount, attempts: attempts.to_vec() }));
@@ -117,6 +119,29 @@ impl Samples {
             client_address: Some([192, 0, 2, 7].into()),
             attempts: Arc::new([self.attempt.clone(), self.attempt.clone()]),
         })
+    }
+
+    /// Returns a charge with evidence: of each method, with and without a distribution.
+    fn charged_with_evidence(&self) -> Result<FoldEntry> {
+        let mut entry = self.charged()?;
+        entry.charge.record.preset =
+            Some(PresetReference { id: "01990000-0000-7000-8000-000000000005".parse()?, version: 3 });
+        let answer = |(position, method): (u32, AnswerMethod)| {
+            let score = (position > 0).then(|| Probability::new(0.9)).transpose()?;
+            anyhow::Ok(AnswerEvidence {
+                position,
+                question: "réfund".to_owned(),
+                model: self.attempt.model.clone(),
+                provider: "acme".to_owned(),
+                wire: "system-one".to_owned(),
+                method,
+                decision: Json::parse("\"b\"")?,
+                score,
+                probabilities: score.map(|_| Json::parse(r#"{"b":0.90,"a":0.1}"#)).transpose()?,
+            })
+        };
+        entry.charge.evidence = (0..).zip(AnswerMethod::ALL).map(answer).collect::<Result<_>>()?;
+        Ok(entry)
     }
 
     fn charged(&self) -> Result<FoldEntry> {

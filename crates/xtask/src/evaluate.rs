@@ -1,4 +1,4 @@
-//! `cargo xtask evaluate`: evaluates a real model with the binary, on generated tickets with known outcomes.
+//! `cargo xtask evaluate`: evaluates real models with the binary, on generated tickets and on news, with known outcomes.
 //!
 //! It installs the packages, exactly the versions of the lock file in `tests/evidence`, under the target folder.
 
@@ -19,6 +19,6 @@ pub fn run() -> Result<()> {
     let binary = workspace::program(&workspace::target().join("debug"), "tollgate");
     // The scripts write no bytecode into the clone.
     let took = step::run(Command::new(python).arg("-B").arg(scripts.join("run.py")).arg(binary))?;
-    step::announce(&format!("the real model has the known outcomes, in {} s", took.as_secs()));
+    step::announce(&format!("the real models have the known outcomes, in {} s", took.as_secs()));
     Ok(())
 }

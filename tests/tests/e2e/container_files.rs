@@ -54,6 +54,21 @@ async fn container_files_are_listed_downloaded_and_deleted() -> Result<()> {
 }
 
 #[tokio::test]
+async fn concurrent_deletions_find_the_file_once() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let path = format!("/containers/sess_a/files/{}", file_id("a.txt"));
+    for round in 0..20 {
+        gateway.instance.put("sess_a", "a.txt", b"a").await?;
+        let delete = || async { anyhow::Ok(gateway.server.send(&call(&gateway, Method::DELETE, &path)).await?.status) };
+        let (one, two, three, four) = tokio::try_join!(delete(), delete(), delete(), delete())?;
+        let mut found = [one, two, three, four];
+        found.sort_unstable();
+        ensure!(found == [200, 404, 404, 404], "round {round}: {found:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn links_and_special_files_are_absent() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let workspace = gateway.instance.default_workspace().await?;

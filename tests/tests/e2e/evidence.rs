@@ -1,8 +1,8 @@
-//! Evidence after a crash, and labels from files.
+//! Evidence after a crash, labels from files, and the report of evidence.
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
-use tollgate_tests::Call;
+use serde_json::{Value, json};
+use tollgate_tests::{Call, Instance, Server};
 
 use crate::gateway::{QUESTIONS, TestGateway};
 
@@ -10,16 +10,7 @@ use crate::gateway::{QUESTIONS, TestGateway};
 async fn evidence_survives_a_crash_once_and_takes_labels_from_files() -> Result<()> {
     let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
     let write = |file: &str, text: &str| std::fs::write(instance.path().join(file), text);
-    write("triage.json", &format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS}}}"#))?;
-    instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
-    let ask = Call::post("/api/v1/systemone")
-        .json(r#"{"model":"@preset/triage","questions":{},"state":"It smokes."}"#)
-        .key(&inference.secret);
-    let mut ids = Vec::new();
-    for _ in 0..5 {
-        let answer = server.send(&ask).await?.ok()?;
-        ids.push(answer["id"].as_str().context("no id")?.to_owned());
-    }
+    let ids = answers(&instance, &server, &inference.secret, QUESTIONS, 5).await?;
     server.kill().await?;
     let server = instance.serve().await?;
     let read = async |query: &str| {
@@ -55,5 +46,81 @@ async fn evidence_survives_a_crash_once_and_takes_labels_from_files() -> Result<
     ensure!(counts == json!({"changed": 1, "unchanged": 0, "rejected": 0}), "{counts}");
     let audited = instance.run(&["doctor", "--audit"]).await?;
     ensure!(audited.status.success(), "{}", String::from_utf8_lossy(&audited.stdout));
+    Ok(())
+}
+
+/// Creates a preset, asks it, and returns the ids of the answers.
+async fn answers(
+    instance: &Instance,
+    server: &Server,
+    secret: &str,
+    questions: &str,
+    count: usize,
+) -> Result<Vec<String>> {
+    let preset = format!(r#"{{"model":"sandbox/decider","questions":{questions}}}"#);
+    std::fs::write(instance.path().join("triage.json"), preset)?;
+    instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
+    let body = |number| json!({"model": "@preset/triage", "questions": {}, "state": format!("It smokes {number}.")});
+    let mut ids = Vec::new();
+    for number in 0..count {
+        let ask = Call::post("/api/v1/systemone").json(body(number).to_string()).key(secret);
+        let answer = server.send(&ask).await?.ok()?;
+        ids.push(answer["id"].as_str().context("no id")?.to_owned());
+    }
+    Ok(ids)
+}
+
+#[tokio::test]
+async fn report_of_evidence_counts_labels_by_source_and_has_no_threshold() -> Result<()> {
+    let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
+    let questions = r#"{"refund":{"type":"noul","instructions":"?"},
+        "queue":{"type":"choice","instructions":"?","criteria":{"billing":null,"other":null}},
+        "heat":{"type":"score","instructions":"?","criteria":["calm","cross","furious"]}}"#;
+    // The rows are more than a page.
+    let ids = answers(&instance, &server, &inference.secret, questions, 350).await?;
+    for (number, id) in ids.iter().take(9).enumerate() {
+        let source = if number < 6 { "human" } else { "system" };
+        let labels = json!({"refund": number % 3 > 0});
+        let body = json!({"generation_id": id, "category": "other", "labels": labels, "source": source});
+        let call = Call::post("/api/v1/generation/feedback").json(body.to_string()).key(&inference.secret);
+        server.send(&call).await?.ok()?;
+    }
+    let report = ["eval", "report", "--preset", "triage", "--json"];
+    let output = instance.run(&[&report[..], &["--html", "report.html"]].concat()).await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // The other questions have no label.
+    ensure!(output.status.code() == Some(3), "{said}");
+    let shown: Value = serde_json::from_slice(&output.stdout)?;
+    let groups = shown["data"]["groups"].as_array().context("no groups")?;
+    ensure!(groups.len() == 3 && groups.iter().all(|group| group["answers"] == 350), "{shown}");
+    ensure!(groups.iter().all(|group| group["threshold"].is_null() && group["volunteered"] == true), "{shown}");
+    let refund = groups.iter().find(|group| group["question"] == "refund").context("no refund")?;
+    ensure!(refund["labels"] == json!({"human": 6, "system": 3}) && refund["answers_for_candidates"] == 0, "{refund}");
+    ensure!(refund["finding"].as_str().is_some_and(|finding| finding.contains("people chose the labels")), "{refund}");
+    ensure!(refund["accuracy"]["total"] == 9 && refund["origin"]["provider"] == "sandbox", "{refund}");
+    let page = std::fs::read_to_string(instance.path().join("report.html"))?;
+    ensure!(page.contains("6 human, 3 system (volunteered)") && page.contains("<svg"), "{page}");
+
+    // An inference key reads the presets of its workspace.
+    std::fs::write(instance.path().join("key"), &inference.secret)?;
+    let url = format!("http://{}/api/v1", server.address());
+    let remote = instance.run(&[&report[..], &["--url", &url, "--key-file", "key"]].concat()).await?;
+    ensure!(remote.stdout == output.stdout, "{}", String::from_utf8_lossy(&remote.stderr));
+    let failed = instance.run(&[&report[..], &["--require", "refund.accuracy>=0.99"]].concat()).await?;
+    ensure!(failed.status.code() == Some(1), "{}", String::from_utf8_lossy(&failed.stderr));
+    instance.workspace("other").await?;
+    for (options, expected) in [
+        (&["--workspace", "other"][..], "preset \"triage\" not found"),
+        (&["--workspace", "nobody"], "workspace \"nobody\" not found"),
+        (&["--since", "yesterday"], "since must be"),
+    ] {
+        let said = instance.refused(&[&report[..4], options].concat()).await?;
+        ensure!(said.contains(expected), "{options:?}: {said}");
+    }
+    let none = instance.run(&[&report[..], &["--until", "2020-01-01"]].concat()).await?;
+    let said = String::from_utf8_lossy(&none.stderr);
+    ensure!(none.status.code() == Some(3) && said.contains("the preset \"triage\" has no evidence"), "{said}");
+    let shown: Value = serde_json::from_slice(&none.stdout)?;
+    ensure!(shown["data"]["groups"] == json!([]), "{shown}");
     Ok(())
 }

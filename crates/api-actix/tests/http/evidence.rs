@@ -121,7 +121,17 @@ async fn feedback_labels_answers_of_the_own_workspace() {
     ] {
         assert_eq!(feedback(&gateway, Caller::Inference, &labelled(labels)).await.expect_error(400), message);
     }
-    assert_eq!(rows(&gateway, "&question=queue").await["data"][0]["label"]["version"], 1, "all or none");
+    let version = async |question: &str| rows(&gateway, question).await["data"][0]["label"]["version"].clone();
+    assert_eq!(version("&question=queue").await, 1, "all or none");
+    // A hundred versions of one label leave no room for the other label of a call, either.
+    for number in 0..98 {
+        let reply = feedback(&gateway, Caller::Inference, &labelled(json!({"refund": number % 2 == 0}))).await;
+        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    }
+    let both = labelled(json!({"queue": "billing", "refund": true}));
+    let message = feedback(&gateway, Caller::Inference, &both).await.expect_error(409);
+    assert_eq!(message, "labels.refund: a label has at most 100 versions");
+    assert_eq!((version("&question=queue").await, version("&question=refund").await), (json!(1), json!(100)));
     feedback(&gateway, Caller::OfOtherWorkspace, &labelled(json!({"refund": true}))).await.expect_error(404);
     let unknown = json!({"generation_id": "gen-dec-none", "category": "other"});
     feedback(&gateway, Caller::Inference, &unknown).await.expect_error(404);

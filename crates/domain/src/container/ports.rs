@@ -101,8 +101,9 @@ pub trait BlobStore: Send + Sync {
     /// that ends behind the end of the object fails, here or while it is read.
     async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError>;
 
-    /// Deletes an object. Succeeds if it does not exist.
-    async fn delete(&self, key: &BlobKey) -> Result<(), StoreError>;
+    /// Deletes an object. Returns false if it does not exist; of concurrent deletions one returns true. An object store
+    /// that does not tell returns true.
+    async fn delete(&self, key: &BlobKey) -> Result<bool, StoreError>;
 
     /// Returns up to `limit` objects whose names begin with `prefix`, which ends with a slash, and sort after `after`.
     /// The order is bytewise.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::TalliedAnswer;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{Decision, LabelledAnswer, Probability};
@@ -63,6 +64,12 @@ pub struct EvaluatedAnswer {
 }
 
 impl EvaluatedAnswer {
+    /// Returns the answer as far as the figures of its group need it.
+    pub(super) fn tallied(&self, tolerance: usize) -> TalliedAnswer {
+        let label = self.label.map(|(label, source)| (self.decision.is_error(label, tolerance), source));
+        TalliedAnswer { score: self.score, label, cost: Some(self.cost), latency_ms: Some(self.latency_ms) }
+    }
+
     /// Returns the answer with its label; `None` without a label, or if the label is used for nothing.
     pub(super) fn labelled(&self, tolerance: usize) -> Option<LabelledAnswer> {
         let (label, _) = self.label.filter(|_| !self.is_for_candidates)?;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-use super::model::{Groups, Items};
+use super::model::Groups;
+use super::tally::{GroupTally, Latency};
 use super::{AnswerOrigin, Cascade, EvaluatedAnswer, Group};
 use crate::evidence::LabelSource;
 use crate::money::Usd;
@@ -65,15 +66,6 @@ pub struct GroupReport {
     pub threshold: Option<ThresholdFinding>,
 }
 
-/// Latencies in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Latency {
-    /// The median.
-    pub median_ms: u64,
-    /// The time that 95 % do not exceed.
-    pub p95_ms: u64,
-}
-
 /// Two groups of one question on the items that both answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
@@ -96,19 +88,30 @@ impl Report {
         for answer in answers {
             groups.entry(&answer.group).or_default().insert(&answer.item, answer);
         }
+        let tallies = groups.iter().map(|(group, items)| {
+            let mut tally = GroupTally::default();
+            for answer in items.values() {
+                tally.add(answer.tallied(settings.tolerance), answer.is_for_candidates);
+            }
+            ((*group).clone(), tally)
+        });
+        Self {
+            comparisons: compare_groups(&groups, settings.tolerance),
+            cascades: Cascade::of_groups(&groups, settings.tolerance),
+            ..Self::of_tallies(tallies.collect(), settings)
+        }
+    }
+
+    /// Computes a report without comparisons and cascades.
+    pub(super) fn of_tallies(groups: BTreeMap<Group, GroupTally>, settings: &ReportSettings) -> Self {
         let questions = groups.keys().map(|group| &group.question).collect::<BTreeSet<_>>().len();
         let questions = u32::try_from(questions).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
         let promise = Promise::new(settings.alpha, settings.delta, questions);
-        let reports = groups.iter().map(|(group, items)| GroupReport::new(group, items, promise.as_ref(), settings));
-        let mut reports: Vec<GroupReport> = reports.collect();
-        reports.sort_by(|one, other| one.group.question.cmp(&other.group.question));
-        Self {
-            selection: settings.selection,
-            promise,
-            groups: reports,
-            comparisons: compare_groups(&groups, settings.tolerance),
-            cascades: Cascade::of_groups(&groups, settings.tolerance),
-        }
+        let reports =
+            groups.into_iter().map(|(group, tally)| GroupReport::new(group, tally, promise.as_ref(), settings));
+        let mut groups: Vec<GroupReport> = reports.collect();
+        groups.sort_by(|one, other| one.group.question.cmp(&other.group.question));
+        Self { selection: settings.selection, promise, groups, comparisons: Vec::new(), cascades: Vec::new() }
     }
 
     /// Returns true if a group has too few labels for a threshold.
@@ -121,55 +124,27 @@ impl Report {
 }
 
 impl GroupReport {
-    fn new(group: &Group, items: &Items<'_>, promise: Option<&Promise>, settings: &ReportSettings) -> Self {
-        let answers = || items.values();
-        let labelled = answers().filter_map(|answer| answer.labelled(settings.tolerance));
-        let labelled = LabelledAnswers::new(settings.selection, labelled);
-        let mut sources = BTreeMap::new();
-        for (_, source) in answers().filter(|answer| !answer.is_for_candidates).filter_map(|answer| answer.label) {
-            *sources.entry(source).or_default() += 1;
-        }
-        let for_candidates = answers().filter(|answer| answer.is_for_candidates);
-        let candidates = ThresholdCandidates::from_scores(for_candidates.clone().map(|answer| answer.score));
-        let has_scores = answers().any(|answer| answer.score.is_some());
+    fn new(group: Group, tally: GroupTally, promise: Option<&Promise>, settings: &ReportSettings) -> Self {
+        let (cost_per_1000, latency, for_candidates) = (tally.cost_per_1000(), tally.latency(), tally.candidates.len());
+        let labelled = LabelledAnswers::new(settings.selection, tally.labelled);
+        let candidates = ThresholdCandidates::from_scores(tally.candidates);
         let threshold = match (promise, candidates, settings.selection) {
             (_, _, LabelSelection::Volunteered) => Some(ThresholdFinding::Volunteered),
             (Some(promise), Some(candidates), _) => Some(find_threshold(promise, &candidates, &labelled)),
-            (Some(promise), None, _) if has_scores => Some(ThresholdFinding::without_labels(promise)),
+            (Some(promise), None, _) if tally.has_scores => Some(ThresholdFinding::without_labels(promise)),
             _ => None,
         };
         Self {
-            group: group.clone(),
-            answers: items.len(),
-            for_candidates: for_candidates.count(),
-            sources,
+            group,
+            answers: tally.answers,
+            for_candidates,
+            sources: tally.sources,
             calibration: labelled.calibration_error(settings.seed),
             labelled,
-            cost_per_1000: cost_per_1000(answers().map(|answer| answer.cost)),
-            latency: Latency::of(answers().map(|answer| answer.latency_ms).collect()),
+            cost_per_1000,
+            latency,
             threshold,
         }
-    }
-}
-
-/// Returns the cost of 1,000 requests at the mean of these costs, rounded up.
-fn cost_per_1000(costs: impl ExactSizeIterator<Item = Usd>) -> Option<Usd> {
-    let count = i128::try_from(costs.len()).ok().filter(|count| *count > 0)?;
-    let sum: i128 = costs.map(|cost| i128::from(cost.pico())).sum();
-    let thousand = sum.checked_mul(1000)?;
-    let rounding = i128::from(thousand.checked_rem_euclid(count)? > 0);
-    i64::try_from(thousand.div_euclid(count) + rounding).ok().map(Usd::from_pico)
-}
-
-impl Latency {
-    /// Returns the percentiles of these latencies; zero without any.
-    fn of(mut latencies: Vec<u64>) -> Self {
-        latencies.sort_unstable();
-        let of_rank = |per_cent: usize| {
-            let rank = (latencies.len() * per_cent).div_ceil(100);
-            latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-        };
-        Self { median_ms: of_rank(50), p95_ms: of_rank(95) }
     }
 }
 

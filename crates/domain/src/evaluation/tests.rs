@@ -100,6 +100,63 @@ fn labels_for_candidates_are_used_for_nothing() {
     assert_eq!(Report::new(&answers, &settings(0.1)), before, "the order of the answers is irrelevant");
 }
 
+/// Collects answers as stored evidence, newest first.
+fn live(answers: &[EvaluatedAnswer]) -> LiveAnswers {
+    let mut found = LiveAnswers::default();
+    for answer in answers.iter().rev() {
+        found.add(answer.group.clone(), answer.tallied(0));
+    }
+    found
+}
+
+#[test]
+fn live_answers_have_all_figures_but_no_threshold_of_volunteered_labels() {
+    let mut answers: Vec<EvaluatedAnswer> =
+        (0..1_200).map(|item| answer("m", "refund", item, 0.9, item % 10 == 0)).collect();
+    for (number, answer) in answers.iter_mut().enumerate() {
+        answer.label = answer.label.filter(|_| number % 3 == 0).map(|(label, _)| (label, LabelSource::Human));
+        answer.is_for_candidates = false;
+    }
+    let volunteered = ReportSettings { selection: LabelSelection::Volunteered, ..settings(0.1) };
+    let report = live(&answers).report(&volunteered);
+    assert_eq!(report, Report::new(&answers, &volunteered));
+    let group = &report.groups[0];
+    assert_eq!((group.answers, group.labelled.count(), group.for_candidates), (1_200, 400, 0));
+    assert_eq!(group.sources, [(LabelSource::Human, 400)].into());
+    assert_eq!((group.threshold, report.has_too_few_labels()), (Some(ThresholdFinding::Volunteered), false));
+    assert_eq!(group.latency, Latency { median_ms: 599, p95_ms: 1_139 });
+    let none = LiveAnswers::default().report(&volunteered);
+    assert!(none.groups.is_empty() && none.has_too_few_labels());
+}
+
+#[test]
+fn first_500_live_answers_give_the_candidates_of_random_labels() {
+    let mut answers = calibrated("m", "refund", 1_500);
+    for (item, answer) in answers.iter_mut().enumerate() {
+        answer.is_for_candidates = item < 500;
+    }
+    answers.extend(calibrated("other", "refund", 3));
+    let report = live(&answers).report(&settings(0.1));
+    let [many, few] = &report.groups[..] else { panic!("{} groups", report.groups.len()) };
+    assert_eq!((many.for_candidates, many.labelled.count()), (500, 1_000));
+    assert!(matches!(many.threshold, Some(ThresholdFinding::Tested(_))), "{:?}", many.threshold);
+    assert_eq!(many.threshold, Report::new(&answers[..1_500], &settings(0.1)).groups[0].threshold);
+    assert_eq!((few.for_candidates, few.labelled.count(), report.has_too_few_labels()), (3, 0, true));
+}
+
+#[test]
+fn live_answer_without_a_record_has_no_cost() {
+    let mut found = LiveAnswers::default();
+    let group = answer("m", "refund", 0, 0.9, false).group;
+    for (cost, latency_ms) in [(None, None), (Some(Usd::from_pico(3)), Some(8)), (None, None)] {
+        found.add(group.clone(), TalliedAnswer { score: None, label: None, cost, latency_ms });
+    }
+    let report = found.report(&settings(0.1));
+    let group = &report.groups[0];
+    assert_eq!((group.answers, group.cost_per_1000), (3, Some(Usd::from_pico(3_000))));
+    assert_eq!((group.latency, group.threshold), (Latency { median_ms: 8, p95_ms: 8 }, None));
+}
+
 #[test]
 fn groups_are_never_pooled() {
     let mut answers = calibrated("m", "refund", 400);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::{Evidence, EvidenceError, EvidenceRepository, LabelError, LabelOutcome, LabelSource, NewLabel};
+use super::{Evidence, EvidenceError, EvidenceRepository, LabelError, LabelMode, LabelOutcome, LabelSource, NewLabel};
 use crate::authority::{Authority, Right};
 use crate::budget::LedgerReader;
 use crate::error::StoreError;
@@ -54,7 +54,7 @@ impl LabelAnswers {
         }
         let mut checked = self.check(drafts, |workspace| by.sees(workspace)).await?;
         let valid: Vec<NewLabel> = checked.iter().flatten().cloned().collect();
-        let mut stored = self.store(&valid, &by.actor().name).await?.into_iter();
+        let mut stored = self.store(&valid, LabelMode::Each, &by.actor().name).await?.into_iter();
         let results = checked.drain(..).map(|label| label.and_then(|_| stored.next().unwrap_or(Ok(false))));
         Ok(results.collect())
     }
@@ -93,12 +93,13 @@ impl LabelAnswers {
     pub(super) async fn store(
         &self,
         labels: &[NewLabel],
+        mode: LabelMode,
         by: &str,
     ) -> Result<Vec<Result<bool, LabelError>>, StoreError> {
         if labels.is_empty() {
             return Ok(Vec::new());
         }
-        let outcomes = self.evidence.label(labels, by).await?.into_iter();
+        let outcomes = self.evidence.label(labels, mode, by).await?.into_iter();
         let results = outcomes.map(|outcome| match outcome {
             LabelOutcome::Changed => Ok(true),
             LabelOutcome::Unchanged => Ok(false),

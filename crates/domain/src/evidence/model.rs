@@ -81,6 +81,15 @@ impl NewLabel {
     pub const MAX_IN_A_CALL: usize = 1_000;
 }
 
+/// The labels of a call that are stored if one of them cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelMode {
+    /// All others.
+    Each,
+    /// None.
+    AllOrNone,
+}
+
 /// The effect of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOutcome {
@@ -92,6 +101,13 @@ pub enum LabelOutcome {
     Unknown,
     /// The answer has the most versions.
     TooMany,
+}
+
+impl LabelOutcome {
+    /// Returns true if the label cannot be stored.
+    pub const fn is_rejected(self) -> bool {
+        matches!(self, Self::Unknown | Self::TooMany)
+    }
 }
 
 /// The place of evidence in a list: its time, id and position.

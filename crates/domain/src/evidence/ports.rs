@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Evidence, EvidenceFilter, Label, LabelOutcome, NewLabel};
+use super::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, NewLabel};
 use crate::error::StoreError;
 use crate::ids::DecisionId;
 
@@ -22,8 +22,9 @@ pub trait EvidenceRepository: Send + Sync {
     /// Returns the rows of requests, in the order of ids and positions.
     async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError>;
 
-    /// Adds labels of an actor, one after the other, and returns their effects in this order.
-    async fn label(&self, labels: &[NewLabel], by: &str) -> Result<Vec<LabelOutcome>, StoreError>;
+    /// Adds labels of an actor, one after the other, and returns their effects in this order. With
+    /// [`LabelMode::AllOrNone`] a rejected label means that none is added; the effects are as if the others were.
+    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError>;
 
     /// Returns every version of the label of an answer, oldest first.
     async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError>;

@@ -1,6 +1,6 @@
 //! Feedback on an answer, with labels.
 
-use super::{EvidenceError, LabelAnswers, LabelDraft, LabelError, LabelSource, NewLabel};
+use super::{EvidenceError, LabelAnswers, LabelDraft, LabelError, LabelMode, LabelSource, NewLabel};
 use crate::api_key::Principal;
 use crate::audit::Actor;
 use crate::authority::Right;
@@ -17,7 +17,7 @@ pub struct SubmitFeedback {
 }
 
 impl SubmitFeedback {
-    /// Stores the labels of an answer; none if one is invalid. An inference key labels answers of its workspace, a
+    /// Stores the labels of an answer; none if one is rejected. An inference key labels answers of its workspace, a
     /// management key with the access `write` those of its workspaces.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl SubmitFeedback {
         let pairs = drafts.iter().zip(checked);
         let checked = pairs.map(|(draft, label)| label.map_err(|error| named((draft, error))));
         let checked = checked.collect::<Result<Vec<_>, _>>()?;
-        let stored = self.labels.store(&checked, &actor.name).await?;
+        let stored = self.labels.store(&checked, LabelMode::AllOrNone, &actor.name).await?;
         let failed = drafts.iter().zip(stored).find_map(|(draft, stored)| Some((draft, stored.err()?)));
         failed.map_or(Ok(()), |failed| Err(named(failed)))
     }

@@ -84,7 +84,7 @@ mod tests {
                 audit.action == "document.delete" && audit.details.text().contains(r#""filename":"a\"b.csv""#)
             })
             .return_once(|_, _, _| Ok(Some(document())));
-        blobs.expect_delete().withf(|key| key.as_str().starts_with("documents/")).once().return_once(|_| Ok(()));
+        blobs.expect_delete().withf(|key| key.as_str().starts_with("documents/")).once().return_once(|_| Ok(true));
         assert_eq!(delete(documents, blobs).await.unwrap(), Some(document()));
     }
 

@@ -157,8 +157,7 @@ impl ManageContainerFiles {
         if self.get(access, container, path).await?.is_none() {
             return Ok(false);
         }
-        self.blobs.delete(&BlobKey::container_file(access.workspace_id(), container, path)).await?;
-        Ok(true)
+        self.blobs.delete(&BlobKey::container_file(access.workspace_id(), container, path)).await
     }
 }
 

@@ -155,8 +155,8 @@ mod tests {
             .withf(|ids| ids == [document(2), document(3)])
             .once()
             .returning(|_| Ok(vec![document(2)]));
-        blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
-        blobs.expect_delete().withf(|at| *at == key(2)).once().returning(|_| Ok(()));
+        blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(true));
+        blobs.expect_delete().withf(|at| *at == key(2)).once().returning(|_| Ok(true));
         blobs.expect_sweep_partial().withf(|age| *age == HOUR).once().returning(|_| Ok(5));
         documents.expect_delete_claims().withf(move |at| *at == now - HOUR * 24).once().returning(|_| Ok(6));
         let report = sweep(documents, blobs, clock).execute().await.unwrap();

@@ -55,6 +55,16 @@ impl Decision {
     }
 }
 
+/// Returns true if the decision of an answer differs from its label, both as [`Decision::to_label`] writes them; for
+/// levels, which are numbers, by more than `tolerance`.
+pub fn is_error_as_written(decision: &Json, label: &Json, tolerance: usize) -> bool {
+    let level = |json: &Json| json.text().parse().ok().map(Decision::Score);
+    match level(decision).zip(level(label)) {
+        Some((decision, label)) => decision.is_error(label, tolerance),
+        None => !is_same(decision, label),
+    }
+}
+
 /// Returns the labels of a question, in the order of their positions.
 fn labels_of(kind: &QuestionKind) -> Vec<Json> {
     match kind {
@@ -89,6 +99,21 @@ mod tests {
 
     fn noul() -> QuestionKind {
         QuestionKind::Noul { when_true: None, when_false: None }
+    }
+
+    #[test]
+    fn written_decision_is_compared_as_its_question_would() {
+        let is_error = |decision: &str, label: &str, tolerance| {
+            let [decision, label] = [decision, label].map(|text| Json::parse(text).unwrap());
+            is_error_as_written(&decision, &label, tolerance)
+        };
+        for (decision, label) in [("true", "true"), (r#""a""#, r#""\u0061""#), ("3", "3")] {
+            assert!(!is_error(decision, label, 0), "{decision} {label}");
+        }
+        for (decision, label) in [("true", "false"), (r#""1""#, r#""2""#), (r#""true""#, "true"), ("1", "3")] {
+            assert!(is_error(decision, label, 1), "{decision} {label}");
+        }
+        assert!(is_error("1", "2", 0) && !is_error("2", "1", 1));
     }
 
     #[test]

@@ -174,6 +174,7 @@ async fn delete_is_idempotent(blobs: &Blobs) {
     }
     blobs.store.delete(&key("documents/nowhere/a")).await.unwrap();
     assert_eq!(names(blobs, "documents/").await, ["documents/w/b"]);
+    assert!(blobs.store.delete(&key("documents/w/b")).await.unwrap());
 }
 
 async fn names_are_not_decoded(blobs: &Blobs) {

@@ -7,7 +7,7 @@ use super::Stores;
 use super::samples::{add_key, add_workspace, at, fold_charge, inference_key};
 use super::usage::record;
 use crate::budget::UsageCharge;
-use crate::evidence::{Evidence, EvidenceFilter, Label, LabelOutcome, LabelSource, NewLabel};
+use crate::evidence::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, LabelSource, NewLabel};
 use crate::ids::{DecisionId, PresetId};
 use crate::json::Json;
 use crate::statistics::Probability;
@@ -19,6 +19,7 @@ suite! {
         fold_adds_evidence_once,
         list_is_newest_first_and_filtered,
         labels_have_versions,
+        labels_are_added_all_or_none,
         concurrent_labels_are_all_kept,
         prune_removes_old_rows_with_their_labels,
     }
@@ -107,7 +108,10 @@ async fn fold_adds_evidence_once(stores: &Stores) {
 
 async fn list_is_newest_first_and_filtered(stores: &Stores) {
     insert_charges(stores, 1..=5).await;
-    assert_eq!(stores.evidence.label(&[new_label(3, "true")], "key:k").await.unwrap(), [LabelOutcome::Changed]);
+    assert_eq!(
+        stores.evidence.label(&[new_label(3, "true")], LabelMode::Each, "key:k").await.unwrap(),
+        [LabelOutcome::Changed]
+    );
     let all = EvidenceFilter::of_preset(preset(1).id);
     let list = async |filter: &EvidenceFilter, limit| {
         let found = stores.evidence.list(filter, limit).await.unwrap();
@@ -144,7 +148,7 @@ async fn list_is_newest_first_and_filtered(stores: &Stores) {
 async fn labels_have_versions(stores: &Stores) {
     use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
     insert_charges(stores, [1]).await;
-    let label = async |new: &[NewLabel], by| stores.evidence.label(new, by).await.unwrap();
+    let label = async |new: &[NewLabel], by| stores.evidence.label(new, LabelMode::Each, by).await.unwrap();
     let unknown = NewLabel { position: 1, ..new_label(1, "1") };
     assert_eq!(label(&[new_label(2, "1"), unknown, new_label(1, "1")], "key:a").await, [Unknown, Unknown, Changed]);
     assert_eq!(label(&[new_label(1, "1")], "key:b").await, [Unchanged]);
@@ -176,11 +180,26 @@ async fn labels_have_versions(stores: &Stores) {
     assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
 }
 
+async fn labels_are_added_all_or_none(stores: &Stores) {
+    use LabelOutcome::{Changed, TooMany, Unknown};
+    insert_charges(stores, [1]).await;
+    let label = async |new: &[NewLabel]| stores.evidence.label(new, LabelMode::AllOrNone, "key:k").await.unwrap();
+    let other = NewLabel { position: 7, ..new_label(1, "2") };
+    assert_eq!(label(&[other.clone(), new_label(2, "1")]).await, [Changed, Unknown]);
+    let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
+    assert_eq!(label(&many).await, [Changed; 100]);
+    assert_eq!(label(&[other.clone(), new_label(1, "true")]).await, [Changed, TooMany]);
+    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
+    assert!(stores.evidence.find(&[id(1)]).await.unwrap()[1].label.is_none());
+    assert_eq!(label(&[other, new_label(1, "99")]).await, [Changed, LabelOutcome::Unchanged]);
+    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap().len(), 1);
+}
+
 async fn concurrent_labels_are_all_kept(stores: &Stores) {
     insert_charges(stores, [1]).await;
     let labels = (0..8).map(|number| {
         let new = [new_label(1, &number.to_string())];
-        async move { stores.evidence.label(&new, "key:k").await.unwrap() }
+        async move { stores.evidence.label(&new, LabelMode::Each, "key:k").await.unwrap() }
     });
     assert_eq!(join_all(labels).await.concat(), [LabelOutcome::Changed; 8]);
     let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
@@ -190,7 +209,7 @@ async fn concurrent_labels_are_all_kept(stores: &Stores) {
 
 async fn prune_removes_old_rows_with_their_labels(stores: &Stores) {
     insert_charges(stores, 1..=3).await;
-    stores.evidence.label(&[new_label(1, "true"), new_label(3, "true")], "key:k").await.unwrap();
+    stores.evidence.label(&[new_label(1, "true"), new_label(3, "true")], LabelMode::Each, "key:k").await.unwrap();
     let prune = async |before, limit| stores.evidence.prune(before, limit).await.unwrap();
     assert_eq!(prune(at(1), 9).await, 0);
     assert_eq!((prune(at(3), 3).await, prune(at(3), 3).await, prune(at(3), 3).await), (3, 1, 0));

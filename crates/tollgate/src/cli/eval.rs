@@ -6,12 +6,14 @@ use clap::{Args, Subcommand};
 use domain::evaluation::Requirement;
 use domain::statistics::Probability;
 
+use super::ServerArgs;
+
 /// Commands on evaluations.
 #[derive(Debug, Subcommand)]
 pub enum EvalCommand {
     /// Ask models about labelled items, and report how far their answers can be relied on
     Run(EvalRunArgs),
-    /// Report the answers of a result file again
+    /// Report the answers of a result file again, or the stored evidence of a preset with its labels
     Report(EvalReportArgs),
 }
 
@@ -21,7 +23,8 @@ pub struct EvalRunArgs {
     /// Preset with the questions
     #[arg(long, value_name = "SLUG")]
     pub preset: String,
-    /// Labelled items, a JSON object {"state": …, "labels": {question: label}} a line
+    /// Labelled items: JSON objects {"state": …, "labels": {question: label}}, one a line, or CSV (*.csv) with a column
+    /// state and a column of labels for each question
     #[arg(long, value_name = "FILE")]
     pub dataset: PathBuf,
     /// Model to ask; may be repeated
@@ -51,8 +54,23 @@ pub struct EvalRunArgs {
 #[derive(Debug, Args)]
 pub struct EvalReportArgs {
     /// Result file of `eval run`
-    #[arg(long, value_name = "FILE")]
-    pub results: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "server_url", "server_key_file"])]
+    pub results: Option<PathBuf>,
+    /// Preset whose evidence is reported
+    #[arg(long, value_name = "SLUG", required_unless_present = "results")]
+    pub preset: Option<String>,
+    /// With --preset: its workspace [default: the default workspace]
+    #[arg(long, value_name = "WORKSPACE", requires = "preset")]
+    pub workspace: Option<String>,
+    /// With --preset: only requests that began at this time or later: a date or an RFC 3339 time (UTC)
+    #[arg(long, value_name = "WHEN", requires = "preset")]
+    pub since: Option<String>,
+    /// With --preset: only requests that began before this time
+    #[arg(long, value_name = "WHEN", requires = "preset")]
+    pub until: Option<String>,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,

@@ -119,6 +119,8 @@ fn documented_commands_are_parsed() {
         "destination test d",
         "audit list --limit 5",
         "audit list --actor a --action key. --subject s --since 2027-01-01",
+        "eval report --results f",
+        "eval report --preset p --workspace w --since 2027-01-01 --until 2027-02-01 --url http://h --key-file f",
         "audit verify",
         "audit verify --anchor 7:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
         "serve --no-migrate",

@@ -331,9 +331,12 @@ fn parameter(path: &str, name: &str) -> Option<String> {
     Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
 }
 
-/// Returns the resource of a path: the last collection with an element, and its name. A key's name is left out: it may be
+/// Returns the resource of a path: the preset of a parameter, or the last collection with an element, and its name. A key's name is left out: it may be
 /// a misplaced secret.
 fn subject(path: &str) -> String {
+    if let Some(preset) = parameter(path, "preset") {
+        return format!("preset {preset:?}");
+    }
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let is_collection = |name: &str| name.ends_with('s') && name != "assignments";
@@ -421,6 +424,7 @@ mod tests {
             ("/containers/c/files/f", "file \"f\""),
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
             ("/keys", "key"),
+            ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
             ("/observability/destinations/d", "destination \"d\""),
         ] {
             assert_eq!(subject(path), expected, "{path}");

@@ -38,6 +38,11 @@ pub async fn run(api: &Api<'_>, command: LabelsCommand) -> anyhow::Result<ExitCo
     }
 }
 
+/// Returns true if the name of a file is that of CSV.
+pub fn is_csv(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+}
+
 /// The effects of an import.
 #[derive(Debug, Default)]
 struct Counts {
@@ -78,8 +83,7 @@ impl Import<'_> {
         };
         let progress = Progress::bytes("labels", size);
         let reader = BufReader::new(progress.of_reader(reader));
-        let is_csv = Path::new(file).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-        if is_csv {
+        if is_csv(Path::new(file)) {
             let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(reader);
             let columns = Columns::find(lines.headers()?)?;
             for record in lines.records() {

@@ -22,7 +22,7 @@ pub(crate) const ROUTE: Route = Route::any_key(
 fn describe() -> Operation {
     let description = "An inference key labels answers of its workspace, a management key with the access `write` those \
                        of its workspaces. All labels are stored, or none. The same content again changes nothing; \
-                       another value is a new version. `comment` is not stored.";
+                       another value is a new version. `category` is logged, `comment` is not kept.";
     let response = BodySchema::data::<SuccessView>("FeedbackResponse", "A confirmation.");
     Operation::new("submitFeedback", "Submit feedback on an answer")
         .description(description)
@@ -104,8 +104,9 @@ struct SuccessView {
 struct FeedbackRequest {
     /// The id of the answer.
     generation_id: String,
+    /// The reason; it is logged and not stored.
     category: FeedbackCategory,
-    /// A comment; it is not stored.
+    /// A comment; it is neither logged nor stored.
     comment: Option<String>,
     /// The right answers by question: true or false, the option, or the number of the level.
     #[schema(value_type = Option<Object>)]

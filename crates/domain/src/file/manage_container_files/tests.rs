@@ -101,6 +101,15 @@ async fn hard_links_are_no_files() {
 }
 
 #[tokio::test]
+async fn file_that_is_deleted_meanwhile_is_not_found() {
+    let mut blobs = MockBlobStore::new();
+    blobs.expect_stat().returning(|_| Ok(Some(object("a", 1))));
+    blobs.expect_delete().once().returning(|_| Ok(false));
+    let files = ManageContainerFiles::new(Arc::new(blobs));
+    assert!(!files.delete(access(1), &container(), &"a".parse().unwrap()).await.unwrap());
+}
+
+#[tokio::test]
 async fn file_is_deleted_once() {
     let files = with_objects(&["a", "b"]).await;
     let path = "a".parse().unwrap();

@@ -96,7 +96,7 @@ impl Mocks {
                 .withf(move |key| *key == target)
                 .once()
                 .in_sequence(&mut order)
-                .returning(|_| Ok(()));
+                .returning(|_| Ok(true));
         }
     }
 
@@ -338,7 +338,7 @@ async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'s
         "copy" | "ready" => mocks.expect_undone(1),
         // The row is gone: only the bytes of each attempt are deleted.
         "swept" => {
-            mocks.blobs.expect_delete().times(3).returning(|_| Ok(()));
+            mocks.blobs.expect_delete().times(3).returning(|_| Ok(true));
         }
         _ => {}
     }
@@ -365,7 +365,7 @@ async fn promote_returns_document_of_the_process_that_took_over() {
     mocks.blobs.expect_copy().once().returning(|_, _, _| Ok(copied()));
     mocks.documents.expect_mark_ready().once().returning(|_, _, _, _| Ok(None));
     let own = BlobKey::document(workspace(), &DocumentIdOf(1).id());
-    mocks.blobs.expect_delete().withf(move |key| *key == own).once().returning(|_| Ok(()));
+    mocks.blobs.expect_delete().withf(move |key| *key == own).once().returning(|_| Ok(true));
     assert_eq!(mocks.promote(Some("k")).await.unwrap(), document());
 }
 
@@ -375,7 +375,7 @@ async fn promote_without_key_starts_again_when_its_document_was_abandoned() {
     mocks.blobs.expect_copy().times(2).returning(|_, _, _| Ok(copied()));
     let mut ends = vec![Some(document()), None];
     mocks.documents.expect_mark_ready().times(2).returning(move |_, _, _, _| Ok(ends.pop().unwrap()));
-    mocks.blobs.expect_delete().once().returning(|_| Ok(()));
+    mocks.blobs.expect_delete().once().returning(|_| Ok(true));
     mocks.promote(None).await.unwrap();
 }
 

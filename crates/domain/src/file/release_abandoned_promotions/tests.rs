@@ -58,7 +58,7 @@ impl Setup {
             log.lock().unwrap().push(id.clone());
             Ok(true)
         });
-        blobs.expect_delete().returning(|_| Ok(()));
+        blobs.expect_delete().returning(|_| Ok(true));
         let found = Arc::clone(&live);
         processes.expect_live_processes().returning(move || {
             let live = |&(number, silent): &Seen| LiveProcess {

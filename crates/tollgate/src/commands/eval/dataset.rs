@@ -1,8 +1,8 @@
-//! Datasets: labelled items as JSON lines.
+//! Datasets: labelled items as JSON lines or as CSV.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
@@ -12,10 +12,14 @@ use domain::statistics::Decision;
 use sha2::{Digest as _, Sha256};
 
 use crate::commands::backup::hex;
+use crate::commands::labels::is_csv;
 use crate::output::note;
 
 /// The most errors that are shown.
 const MAX_SHOWN: usize = 10;
+
+/// The member or the column of the state.
+const STATE: &str = "state";
 
 /// An item of a dataset.
 #[derive(Debug)]
@@ -28,20 +32,17 @@ pub struct Item {
     pub labels: Json,
 }
 
-/// Reads the items of a dataset.
+/// Reads the items of a dataset: CSV if its name ends so, or JSON lines.
 ///
 /// # Errors
 /// The file cannot be read, or a line is no item; the errors are shown by line.
 pub fn read(file: &Path, questions: &[Question]) -> anyhow::Result<Vec<Item>> {
     let name = file.display();
-    let lines = BufReader::new(File::open(file).with_context(|| format!("cannot read {name}"))?).lines();
+    let opened = File::open(file).with_context(|| format!("cannot read {name}"))?;
+    let lines = if is_csv(file) { csv_lines(opened, questions) } else { json_lines(opened) };
     let (mut items, mut errors) = (Vec::new(), 0_usize);
-    for (number, line) in (1_usize..).zip(lines) {
-        let line = line.with_context(|| format!("cannot read line {number} of {name}"))?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        match read_item(number, &line, questions) {
+    for (number, line) in lines.with_context(|| format!("cannot read {name}"))? {
+        match line.and_then(|line| read_item(number, &line, questions)) {
             Ok(item) => items.push(item),
             Err(error) => {
                 errors += 1;
@@ -56,14 +57,94 @@ pub fn read(file: &Path, questions: &[Question]) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-fn read_item(number: usize, line: &str, questions: &[Question]) -> anyhow::Result<Item> {
+/// Lines with their numbers; of CSV each row as the line of JSON that has the same item.
+type Lines = Vec<(u64, anyhow::Result<String>)>;
+
+fn json_lines(file: File) -> anyhow::Result<Lines> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
+        let line = line.with_context(|| format!("line {number}"))?;
+        if !line.trim().is_empty() {
+            found.push((number, Ok(line)));
+        }
+    }
+    Ok(found)
+}
+
+fn csv_lines(mut file: File, questions: &[Question]) -> anyhow::Result<Lines> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    // The reader would take the rest of the file for one cell.
+    let is_closed = bytes.split(|byte| *byte == b'"').count() % 2 == 1;
+    ensure!(is_closed, "a quote is not closed");
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
+    let columns = Columns::find(reader.headers()?, questions)?;
+    let mut found = Vec::new();
+    let mut record = csv::StringRecord::new();
+    loop {
+        let number = reader.position().line();
+        match reader.read_record(&mut record) {
+            Ok(false) => return Ok(found),
+            Ok(true) => {
+                let number = record.position().map_or(number, csv::Position::line);
+                found.push((number, columns.line(&record)));
+            }
+            Err(error) => found.push((number, Err(error.into()))),
+        }
+    }
+}
+
+/// The columns of a CSV file: the state, or a question.
+struct Columns<'a>(Vec<Option<&'a Question>>);
+
+impl<'a> Columns<'a> {
+    fn find(head: &csv::StringRecord, questions: &'a [Question]) -> anyhow::Result<Self> {
+        let mut names = BTreeSet::new();
+        let mut columns = Vec::new();
+        for name in head {
+            ensure!(names.insert(name), "the column {name:?} is there twice");
+            let question = questions.iter().find(|question| question.name == name);
+            if question.is_none() && name != STATE {
+                let valid: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+                bail!("the column {name:?} is unknown; valid: {STATE}, {}", valid.join(", "));
+            }
+            columns.push(question.filter(|_| name != STATE));
+        }
+        ensure!(names.contains(STATE), "the column {STATE:?} is missing");
+        Ok(Self(columns))
+    }
+
+    /// Returns the line of JSON with the item of a row.
+    fn line(&self, row: &csv::StringRecord) -> anyhow::Result<String> {
+        let (cells, columns) = (row.len(), self.0.len());
+        ensure!(cells == columns, "has {cells} cells, the head has {columns}");
+        let (mut state, mut labels) = (Json::string(""), Vec::new());
+        for (column, cell) in self.0.iter().zip(row) {
+            match column {
+                None => state = Json::string(cell),
+                Some(question) if !cell.is_empty() => labels.push((question.name.as_str(), label_of(cell, question))),
+                Some(_) => {}
+            }
+        }
+        let labels = Json::object(labels.iter().map(|(name, label)| (*name, label.text())));
+        Ok(Json::object([(STATE, state.text()), ("labels", labels.text())]).text().to_owned())
+    }
+}
+
+/// Returns the label that a cell has: an option is a string, others are as in JSON.
+fn label_of(cell: &str, question: &Question) -> Json {
+    let written = Json::parse(cell).ok().filter(|label| Decision::from_label(&question.kind, label).is_ok());
+    written.unwrap_or_else(|| Json::string(cell))
+}
+
+fn read_item(number: u64, line: &str, questions: &[Question]) -> anyhow::Result<Item> {
     let item = Json::parse(line.strip_prefix('\u{feff}').unwrap_or(line))?;
     let (mut state, mut labels) = (None, None);
     for (name, value) in item.members().context("must be a JSON object with state and labels")? {
         match name.as_str() {
-            "state" => state = Some(value),
+            STATE => state = Some(value),
             "labels" => labels = Some(value),
-            _ => bail!(unknown_name("member", &name, ["state", "labels"])),
+            _ => bail!(unknown_name("member", &name, [STATE, "labels"])),
         }
     }
     let labels = labels.context("labels: must be an object that maps questions to labels")?;
@@ -141,5 +222,49 @@ mod tests {
         assert!(error.starts_with("2 lines of ") && error.ends_with("nothing was asked"), "{error}");
         std::fs::write(file.path(), "\n").unwrap();
         assert!(read(file.path(), &questions()).unwrap_err().to_string().ends_with("has no items"));
+    }
+
+    /// Reads a CSV file; returns the labels of its items with their states.
+    fn read_csv(text: &[u8]) -> anyhow::Result<Vec<(String, String)>> {
+        let file = tempfile::Builder::new().suffix(".CSV").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let items = read(file.path(), &questions())?;
+        Ok(items.iter().map(|item| (item.state.text().to_owned(), item.labels.text().to_owned())).collect())
+    }
+
+    #[test]
+    fn csv_has_a_column_for_the_state_and_for_each_labelled_question() {
+        let text = "\u{feff}heat,\"state\",refund\r\n1,\"a \"\"b\"\",\r\nc\",true\r\n\r\n,,false\r\n0,d,\r\n";
+        let expected = [
+            (r#""a \"b\",\r\nc""#, r#"{"heat":1,"refund":true}"#),
+            (r#""""#, r#"{"refund":false}"#),
+            (r#""d""#, r#"{"heat":0}"#),
+        ];
+        assert_eq!(read_csv(text.as_bytes()).unwrap(), expected.map(|(state, labels)| (state.into(), labels.into())));
+        assert_eq!(read_csv(b"state\nx").unwrap(), [("\"x\"".to_owned(), "{}".to_owned())]);
+    }
+
+    #[test]
+    fn csv_is_checked_by_line() {
+        for (text, reason) in [
+            ("", "the column \"state\" is missing"),
+            ("refund\ntrue\n", "the column \"state\" is missing"),
+            ("state,refnd\nx,true\n", "the column \"refnd\" is unknown; valid: state, refund, heat"),
+            ("state,refund,state\nx,,y\n", "the column \"state\" is there twice"),
+            ("state,refund\n\"x,true\ny,false\n", "a quote is not closed"),
+            ("state,refund\n", "has no items"),
+            ("state,refund\nx,yes\ny\nz,true,1\nv,true\n", "3 lines of "),
+        ] {
+            let error = format!("{:#}", read_csv(text.as_bytes()).unwrap_err());
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+        let error = read_csv(b"state\n\xff\nx\n").unwrap_err().to_string();
+        assert!(error.starts_with("1 lines of "), "{error}");
+        let questions = questions();
+        let columns = Columns::find(&csv::StringRecord::from(vec!["state", "refund"]), &questions).unwrap();
+        let line = |row: &[&str]| columns.line(&csv::StringRecord::from(row.to_vec()));
+        assert_eq!(line(&["x"]).unwrap_err().to_string(), "has 1 cells, the head has 2");
+        let error = format!("{:#}", read_item(2, &line(&["x", "yes"]).unwrap(), &questions).unwrap_err());
+        assert_eq!(error, "labels.refund: \"yes\" is not a label of this question; valid: true, false");
     }
 }

@@ -3,6 +3,7 @@
 mod charts;
 mod dataset;
 mod html;
+mod live;
 mod report;
 mod results;
 mod run;

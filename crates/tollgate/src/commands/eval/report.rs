@@ -28,23 +28,35 @@ const SEED: u64 = 1;
 ///
 /// # Errors
 /// The result file is invalid, or the page cannot be written.
-pub fn show(context: &Context, results: &Results, args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let settings = ReportSettings {
-        selection: LabelSelection::Random,
-        alpha: args.alpha,
-        delta: args.delta,
-        tolerance: args.tolerance,
-        seed: SEED,
-    };
-    let report = Report::new(&results.answers()?, &settings);
+pub fn show_results(context: &Context, results: &Results, args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let report = Report::new(&results.answers()?, &settings(args, LabelSelection::Random));
     let title = format!("{}, version {}", results.header.preset, results.header.version);
+    show(context, &results.header.preset, &title, &report, args)
+}
+
+/// Returns the settings of a report.
+pub fn settings(args: &ReportArgs, selection: LabelSelection) -> ReportSettings {
+    ReportSettings { selection, alpha: args.alpha, delta: args.delta, tolerance: args.tolerance, seed: SEED }
+}
+
+/// Prints a report, and writes it as a page.
+///
+/// # Errors
+/// The page cannot be written.
+pub fn show(
+    context: &Context,
+    preset: &str,
+    title: &str,
+    report: &Report,
+    args: &ReportArgs,
+) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.html {
-        let page = html::page(&title, &report).context("the charts cannot be drawn")?;
+        let page = html::page(title, report).context("the charts cannot be drawn")?;
         std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let failures: Vec<String> = args.require.iter().flat_map(|required| required.failures(&report)).collect();
-    let document = json!({ "data": document(&results.header.preset, &report), "failed_requirements": failures });
-    context.output.show(&document, || text(&title, &report))?;
+    let failures: Vec<String> = args.require.iter().flat_map(|required| required.failures(report)).collect();
+    let document = json!({ "data": document(preset, report), "failed_requirements": failures });
+    context.output.show(&document, || text(title, report))?;
     for failure in &failures {
         note(&format!("requirement failed: {failure}"));
     }

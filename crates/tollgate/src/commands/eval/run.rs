@@ -18,11 +18,11 @@ use http_client::HttpClientSettings;
 use serde_json::value::RawValue;
 
 use super::dataset::{self, Item};
-use super::report;
 use super::results::{Header, ResultRow, Results};
+use super::{live, report};
 use crate::cli::{EvalCommand, EvalRunArgs};
 use crate::commands::Context;
-use crate::commands::api::{segment, text_at};
+use crate::commands::api::{self, segment, text_at};
 use crate::commands::ask::{self, GRACE, api_key, error_message};
 use crate::commands::context::confirm;
 use crate::commands::door::split_url;
@@ -46,7 +46,13 @@ const CHAT: &str = "chat-completions";
 pub async fn run(context: &Context, command: EvalCommand) -> anyhow::Result<ExitCode> {
     match command {
         EvalCommand::Run(args) => evaluate(context, args).await,
-        EvalCommand::Report(args) => report::show(context, &Results::read(&args.results)?, &args.report),
+        EvalCommand::Report(args) => match (&args.results, &args.preset) {
+            (Some(results), _) => report::show_results(context, &Results::read(results)?, &args.report),
+            (None, preset) => {
+                let preset = preset.as_deref().unwrap_or_default();
+                api::run(context, &args.server, async |api| live::show_evidence(api, preset, &args).await).await
+            }
+        },
     }
 }
 
@@ -78,7 +84,7 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
         }
         ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await?;
     }
-    report::show(context, &results, &args.report)
+    report::show_results(context, &results, &args.report)
 }
 
 /// The server that is asked.

@@ -32,8 +32,8 @@ pub fn sources(group: &GroupReport) -> String {
     let sources = group.sources.iter().map(|(source, count)| format!("{count} {}", source.as_str()));
     let sources = sources.collect::<Vec<_>>().join(", ");
     match group.labelled.selection() {
+        _ if sources.is_empty() => "none".to_owned(),
         LabelSelection::Volunteered => format!("{sources} (volunteered)"),
-        LabelSelection::Random if sources.is_empty() => "none".to_owned(),
         LabelSelection::Random => sources,
     }
 }

@@ -1,0 +1,139 @@
+//! The report of stored evidence with its labels, which is read page by page.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use domain::evaluation::{AnswerOrigin, Group, LiveAnswers, TalliedAnswer};
+use domain::evidence::LabelSource;
+use domain::json::Json;
+use domain::statistics::{LabelSelection, Probability, is_error_as_written};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::report::{settings, show};
+use crate::cli::EvalReportArgs;
+use crate::commands::api::{Api, with_query};
+use crate::output::{Progress, note};
+
+/// The rows of a page.
+const PAGE: &str = "1000";
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Row>,
+    next_cursor: Option<String>,
+}
+
+/// The evidence of one answer.
+#[derive(Deserialize)]
+struct Row {
+    preset_version: u32,
+    question: String,
+    model: String,
+    provider: String,
+    wire: String,
+    method: String,
+    decision: Box<RawValue>,
+    score: Option<f64>,
+    label: Option<RowLabel>,
+    total_cost: Option<Box<RawValue>>,
+    latency: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RowLabel {
+    value: Box<RawValue>,
+    source: String,
+}
+
+/// Prints the report of a preset's evidence, and writes it as a page.
+///
+/// # Errors
+/// The evidence cannot be read, or the page cannot be written.
+pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -> anyhow::Result<ExitCode> {
+    let (progress, mut answers) = (Progress::bytes(format!("Evidence of {preset}"), None), LiveAnswers::default());
+    let mut cursor: Option<String> = None;
+    loop {
+        let query = [
+            ("preset", Some(preset)),
+            ("workspace_id", args.workspace.as_deref()),
+            ("since", args.since.as_deref()),
+            ("until", args.until.as_deref()),
+            ("limit", Some(PAGE)),
+            ("cursor", cursor.as_deref()),
+        ];
+        let page = api.get(&with_query("/evidence", &query)).await?;
+        progress.add(page.text().len());
+        let page: Page = serde_json::from_str(page.text()).context("the evidence cannot be read")?;
+        for row in page.data {
+            let (group, answer) = row.answer(args.report.tolerance).context("the evidence cannot be read")?;
+            answers.add(group, answer);
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    progress.end();
+    // No label has a source that says that its answer was drawn at random.
+    let report = answers.report(&settings(&args.report, LabelSelection::Volunteered));
+    if report.groups.is_empty() {
+        note(&format!("the preset {preset:?} has no evidence: its answers add a row for each question"));
+    }
+    show(api.context, preset, &format!("{preset}, evidence of answers"), &report, &args.report)
+}
+
+impl Row {
+    fn answer(self, tolerance: usize) -> anyhow::Result<(Group, TalliedAnswer)> {
+        let Self { preset_version, question, model, provider, wire, method, .. } = self;
+        let decision = Json::from(self.decision);
+        let read_label = |label: RowLabel| {
+            let source = LabelSource::from_name(&label.source);
+            let source = source.with_context(|| format!("the source {:?} of a label is unknown", label.source))?;
+            anyhow::Ok((is_error_as_written(&decision, &Json::from(label.value), tolerance), source))
+        };
+        let group = Group { preset_version, question, origin: AnswerOrigin { model, provider, wire, method } };
+        let answer = TalliedAnswer {
+            score: self.score.map(Probability::new).transpose()?,
+            label: self.label.map(read_label).transpose()?,
+            cost: self.total_cost.map(|cost| cost.get().parse()).transpose().context("a cost is no amount")?,
+            latency_ms: self.latency,
+        };
+        Ok((group, answer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::money::Usd;
+
+    use super::*;
+
+    const ROW: &str = r#"{"generation_id":"gen-dec-1","preset_version":2,"question":"heat","model":"a/b",
+        "provider":"alpha","wire":"system-one","method":"native","decision":2,"score":0.5,"probabilities":null,
+        "label":{"value":0,"source":"human"},"total_cost":0.000000000001,"latency":7}"#;
+
+    fn answer(row: &str, tolerance: usize) -> anyhow::Result<(Group, TalliedAnswer)> {
+        serde_json::from_str::<Row>(row)?.answer(tolerance)
+    }
+
+    #[test]
+    fn row_is_an_answer_of_its_group() {
+        let (group, read) = answer(ROW, 1).unwrap();
+        assert_eq!((group.preset_version, group.question.as_str(), group.origin.model.as_str()), (2, "heat", "a/b"));
+        assert_eq!((read.label, read.cost), (Some((true, LabelSource::Human)), Some(Usd::from_pico(1))));
+        assert_eq!((read.score, read.latency_ms), (Some(Probability::HALF), Some(7)));
+        assert_eq!(answer(ROW, 2).unwrap().1.label, Some((false, LabelSource::Human)));
+        let bare = ROW.replace(r#"{"value":0,"source":"human"}"#, "null").replace("0.000000000001", "null");
+        let read = answer(&bare.replace(":7", ":null"), 0).unwrap().1;
+        assert_eq!((read.label, read.cost, read.latency_ms), (None, None, None));
+    }
+
+    #[test]
+    fn damaged_row_is_an_error() {
+        for (text, damaged) in [("\"human\"", "\"lot\""), (":0.5", ":1.5"), ("0.000000000001", "\"x\""), ("2,", "-2,")]
+        {
+            assert!(answer(&ROW.replacen(text, damaged, 1), 0).is_err(), "{damaged}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+"""Runs `tollgate eval`, and reports on random labels of its result files."""
+
+import json
+import random
+import subprocess
+import time
+
+# A run of so many labels, drawn from all, and of 100 items for the candidates.
+LABELS = 500
+CANDIDATES = 100
+RUNS = 60
+ALPHA = 0.10
+DELTA = 0.10
+
+
+def check(is_right, text):
+    if not is_right:
+        raise SystemExit(f"FAILED: {text}")
+    print(f"ok: {text}")
+
+
+def report(gateway, *arguments):
+    """Runs `tollgate eval`; returns the report."""
+    command = gateway._command("eval", *arguments, "--alpha", str(ALPHA), "--json")
+    done = subprocess.run(command, env=gateway.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        raise SystemExit(f"`tollgate eval {' '.join(arguments)}` failed: {done.stderr}")
+    return json.loads(done.stdout)["data"]
+
+
+def evaluate(gateway, slug, questions, items, models):
+    """Asks models about labelled items, pairs of state and labels; returns the path of the result file and the report."""
+    preset, dataset, results = (gateway.path / f"{slug}.{end}" for end in ("json", "jsonl", "results"))
+    preset.write_text(json.dumps({"models": models, "questions": questions}))
+    gateway.json("preset", "create", slug, "--from", str(preset))
+    dataset.write_text("".join(json.dumps({"state": state, "labels": labels}) + "\n" for state, labels in items))
+    # A new preset is in force within a second.
+    time.sleep(1.5)
+    arguments = ["--preset", slug, "--dataset", str(dataset), "--results", str(results), "--yes"]
+    arguments += [part for model in models for part in ("--model", model)]
+    return results, report(gateway, "run", *arguments, "--html", str(gateway.path / "page.html"))
+
+
+def group_of(found, question, model):
+    return next(group for group in found["groups"] if (group["question"], group["origin"]["model"]) == (question, model))
+
+
+def share(group):
+    return group["accuracy"]["share"]
+
+
+def risk_at(curve, threshold):
+    """Returns the risk of all answers with at least this score."""
+    accepted = [point for point in curve if point["threshold"] >= threshold]
+    return accepted[-1]["risk"]["share"] if accepted else 0.0
+
+
+def check_thresholds(gateway, results, group, least_found, least_naive):
+    """Checks the thresholds of reports on random labels against all answers. Returns the mean coverage."""
+    name, model = group["question"], group["origin"]["model"]
+    header, *rows = results.read_text().splitlines()
+    rows = [row for row in rows if json.loads(row)["asked"] == model]
+    draws, sample, tested, naive = random.Random(1), gateway.path / "sample.results", [], []
+    for _ in range(RUNS):
+        sample.write_text("\n".join([header, *draws.sample(rows, CANDIDATES + LABELS)]) + "\n")
+        drawn = group_of(report(gateway, "report", "--results", str(sample)), name, model)
+        if drawn["threshold"] is not None:
+            tested.append(drawn["threshold"])
+        # The lowest threshold that looks right on the same labels.
+        right = [point["threshold"] for point in drawn["risk_coverage"] if point["risk"]["share"] <= ALPHA]
+        naive += right[-1:]
+    broken = [sum(risk_at(group["risk_coverage"], threshold) > ALPHA for threshold in thresholds)
+              for thresholds in ([point["threshold"] for point in tested], naive)]
+    # The candidates are drawn at random: a few runs find none.
+    check(len(tested) >= RUNS * least_found, f"{name} has a threshold in {len(tested)} of {RUNS} runs of {LABELS} labels")
+    check(broken[0] <= RUNS * DELTA, f"the promise is broken in {broken[0]} of {RUNS} runs")
+    check(broken[1] > RUNS * least_naive, f"a threshold that only looks right breaks it in {broken[1]} of {RUNS} runs")
+    return sum(point["coverage"]["share"] for point in tested) / len(tested)
