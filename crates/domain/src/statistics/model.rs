@@ -92,11 +92,17 @@ impl Decision {
     }
 }
 
+/// Returns `1 - probability` without the floating-point noise of the last digit: 0.93 for 0.07.
+pub fn complement(probability: f64) -> f64 {
+    const SCALE: f64 = 1e15;
+    ((1.0 - probability) * SCALE).round() / SCALE
+}
+
 /// Returns the score of an answer: the largest probability of its distribution. `None` for an answer without a
 /// distribution, which no threshold accepts.
 pub fn largest_probability(answer: &AnswerValue) -> Option<Probability> {
     let score = match answer {
-        AnswerValue::Noul { probability } => probability.max(1.0 - probability),
+        AnswerValue::Noul { probability } => probability.max(complement(*probability)),
         AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. } => {
             probabilities.iter().flatten().copied().reduce(f64::max)?
         }

@@ -57,6 +57,9 @@ fn decision_follows_kind_of_question() {
     let noul = |probability| AnswerValue::Noul { probability };
     assert_eq!(Decision::from_answer(&noul(0.5)), Some(Decision::Noul(true)));
     assert_eq!(Decision::from_answer(&noul(0.49)), Some(Decision::Noul(false)));
+    for (probability, score) in [(0.07, 0.93), (0.93, 0.93), (0.3, 0.7), (0.5, 0.5), (0.0, 1.0), (1e-17, 1.0)] {
+        assert_eq!(largest_probability(&noul(probability)), Probability::new(score).ok(), "{probability}");
+    }
     let choice = AnswerValue::Choice { chosen: 2, probabilities: None, confidence: None };
     assert_eq!(Decision::from_answer(&choice), Some(Decision::Choice(2)));
     let levels = Some(vec![0.1, 0.5, 0.4]);

@@ -79,11 +79,6 @@ pub(crate) fn by_level(given: &[f64]) -> String {
     given.iter().enumerate().fold(ObjectWriter::new(), |object, (level, p)| object.number(&level.to_string(), *p)).end()
 }
 
-/// Returns `1 - probability` without floating-point noise in the last digits.
-pub(crate) fn complement(probability: f64) -> f64 {
-    decimals(1.0 - probability, 12)
-}
-
 fn decimals(number: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);
     (number * scale).round() / scale

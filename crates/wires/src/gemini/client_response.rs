@@ -2,11 +2,12 @@
 
 use domain::json::{Json, JsonKind};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
+use domain::statistics::complement;
 
 use super::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;
 use crate::client::object::{ObjectWriter, string};
-use crate::client::response::{append_provider_members, by_level, by_option, complement, confidence, unanswered};
+use crate::client::response::{append_provider_members, by_level, by_option, confidence, unanswered};
 
 /// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
 /// no answers, as this wire defines.
