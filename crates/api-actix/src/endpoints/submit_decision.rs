@@ -62,7 +62,7 @@ const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const ABSTAINED: HeaderName = HeaderName::from_static("x-tollgate-abstained");
 /// The longest value of that header; the body names all.
 const MAX_ABSTAINED_BYTES: usize = 4_096;
-/// What is not encoded in a name.
+/// The characters of a name that are encoded.
 const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 

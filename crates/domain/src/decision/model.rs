@@ -63,6 +63,6 @@ pub struct Decision {
     pub funnel: RoutingFunnel,
     /// The findings of content filters: redacted or flagged before the request was sent.
     pub findings: Vec<Finding>,
-    /// What the stages of the preset made of each question, in the order of the questions; empty without stages.
+    /// The outcome of each question of a preset with stages, in their order; empty without stages.
     pub outcomes: Vec<QuestionOutcome>,
 }

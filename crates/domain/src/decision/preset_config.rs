@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::draft::PRESET_PREFIX;
 use super::{DecisionDraft, DecisionRequest, InvalidDecision};
 use crate::json::{Json, unknown_member, unknown_name};
-use crate::preset::{Acceptance, Cascade, Otherwise, PresetConfig, Stage};
+use crate::preset::{Acceptance, Cascade, CascadeStage, Otherwise, PresetConfig};
 use crate::question::{Question, QuestionKind};
 use crate::statistics::Probability;
 
@@ -105,7 +105,7 @@ fn cascade(
     let stage = |(number, (model, accept)): (usize, (String, Option<Json>))| {
         let path = format!("stages[{number}].accept");
         let accept = accept.map(|json| read_acceptance(json, questions, &path)).transpose()?;
-        Ok(Stage { model, accept })
+        Ok(CascadeStage { model, accept })
     };
     let stages = stages.into_iter().enumerate().map(stage).collect::<Result<_, InvalidDecision>>()?;
     let otherwise = otherwise.map_or(Some(Otherwise::Answer), |json| Otherwise::from_name(&json.as_string()?));

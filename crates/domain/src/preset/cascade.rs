@@ -5,7 +5,7 @@ use crate::question::AnswerValue;
 use crate::statistics::{Decision, Probability, largest_probability};
 
 named_enum! {
-    /// What becomes of an answer that the last stage does not accept.
+    /// The fate of an answer that the last stage does not accept.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Otherwise {
         /// It is the answer.
@@ -19,14 +19,14 @@ named_enum! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cascade {
     /// The stages, in order.
-    pub stages: Vec<Stage>,
-    /// What becomes of an answer that no stage accepts.
+    pub stages: Vec<CascadeStage>,
+    /// The fate of an answer that no stage accepts.
     pub otherwise: Otherwise,
 }
 
 /// A stage: a model, and the answers of it that are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct CascadeStage {
     /// The name of the model.
     pub model: String,
     /// The accepted answers; `None` accepts all.
@@ -48,7 +48,7 @@ impl Cascade {
 
     /// Returns the stages as they were written.
     pub(super) fn stages_json(&self) -> Json {
-        let stage = |stage: &Stage| {
+        let stage = |stage: &CascadeStage| {
             let model = Json::string(&stage.model);
             let accept = stage.accept.as_ref().map(|accept| ("accept", accept.json.text()));
             Json::object(std::iter::once(("model", model.text())).chain(accept))
@@ -58,7 +58,7 @@ impl Cascade {
     }
 }
 
-impl Stage {
+impl CascadeStage {
     /// Returns true if the answer to the question at this position is accepted, and the threshold that decided. An
     /// answer without a score is accepted by a stage without thresholds only.
     pub fn judge(&self, position: usize, answer: &AnswerValue) -> (bool, Option<Probability>) {
@@ -82,9 +82,9 @@ mod tests {
         Probability::new(number).unwrap()
     }
 
-    fn stage(thresholds: &[&[f64]]) -> Stage {
+    fn stage(thresholds: &[&[f64]]) -> CascadeStage {
         let thresholds = thresholds.iter().map(|all| all.iter().copied().map(probability).collect()).collect();
-        Stage { model: "acme/judge".to_owned(), accept: Some(Acceptance { json: Json::object([]), thresholds }) }
+        CascadeStage { model: "acme/judge".to_owned(), accept: Some(Acceptance { json: Json::object([]), thresholds }) }
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn stage_without_thresholds_accepts_every_answer() {
-        let all = Stage { accept: None, ..stage(&[]) };
+        let all = CascadeStage { accept: None, ..stage(&[]) };
         assert_eq!(all.judge(0, &AnswerValue::Box), (true, None));
         assert!(!stage(&[&[]]).judge(0, &AnswerValue::Box).0);
     }

@@ -55,7 +55,7 @@ impl AnswerEvidence {
 }
 
 named_enum! {
-    /// What the stages of a preset made of a question.
+    /// The verdict of the stages of a preset on a question.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum QuestionVerdict {
         /// A stage accepted its answer.

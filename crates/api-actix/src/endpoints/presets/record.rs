@@ -90,7 +90,7 @@ pub(super) struct PresetConfigRequest {
     /// Models that are asked in turn: a question whose answer a stage does not accept goes to the next one.
     #[schema(min_items = 1, max_items = 4)]
     stages: Option<Vec<PresetStage>>,
-    /// What becomes of an answer that no stage accepts: it is the answer (the default), or the question has no decision.
+    /// The fate of an answer that no stage accepts: it is the answer (the default), or the question has no decision.
     otherwise: Option<Otherwise>,
 }
 
@@ -104,7 +104,7 @@ struct PresetStage {
     accept: Option<serde_json::Value>,
 }
 
-/// What becomes of an answer that no stage accepts.
+/// The fate of an answer that no stage accepts.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Otherwise {

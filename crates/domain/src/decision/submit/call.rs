@@ -20,7 +20,7 @@ use super::plan::{MAX_SUB_REQUESTS, SubRequest};
 use super::request::Request;
 use super::route::RoutePlan;
 use super::shared_call::{Participants, SingleFlight};
-use super::stages::CallStages;
+use super::staged::CallStages;
 use crate::decision::{ClientConnection, DecisionProvider, DecisionSettings, SingleFlightMode};
 use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailureKind, HealthBoard};

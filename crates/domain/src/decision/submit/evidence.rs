@@ -2,7 +2,7 @@
 
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
-use super::stages::StagedAnswer;
+use super::staged::StagedAnswer;
 use crate::json::{Json, JsonPart};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
 use crate::routing::{Candidate, Wire};

@@ -6,7 +6,7 @@
 //! | `route`, `resolve`, `plan` | the request | `RoutePlan`: sub-requests, each with its candidates in order |
 //! | `held_plan`, with `bounds`, `affordable`, `hold` | the plan | `Coverage`: the bound, then the cheaper plan if a limit requires it, then the hold |
 //! | `call`, `shared_call` | the plan and its coverage | `EndedCall`: the outcome and the share of its cost |
-//! | `stages` | the sub-requests of each stage of a preset | the accepted answers, or the last ones |
+//! | `stages`, `staged` | the sub-requests of each stage of a preset | the accepted answers, or the last ones |
 //! | `sub_request`, `attempt`, `attempt_budget` | a sub-request | attempts, each covered by the hold, and `SubRequestOutcome` |
 //! | `outcome` | the call's outcome | answers or a failure; `RequestCost` |
 //! | `settle`, `evidence` | the request, answers, cost | the record, its evidence and its charge, and only then `Decision` |
@@ -31,6 +31,7 @@ mod resolve;
 pub(in crate::decision) mod route;
 mod settle;
 mod shared_call;
+mod staged;
 mod stages;
 mod sub_request;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::request::HoldRejection;
-use super::stages::StagedAnswers;
+use super::staged::StagedAnswers;
 use crate::decision::DecisionRequest;
 use crate::error::ErrorKind;
 use crate::model::ModelId;

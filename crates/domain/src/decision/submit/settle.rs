@@ -9,7 +9,7 @@ use super::hold::HoldPlanner;
 use super::outcome::{CallOutcome, Failure, RequestCost, Served, merge};
 use super::record_quota::RecordQuota;
 use super::request::{HoldRejection, Request};
-use super::stages::question_outcomes;
+use super::staged::question_outcomes;
 use crate::budget::UsageCharge;
 use crate::decision::{Broadcast, Decision, FailedAttempts, SubmitDecisionError, TraceContent};
 use crate::error::{ErrorKind, StoreError};

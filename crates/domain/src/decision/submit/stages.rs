@@ -1,39 +1,14 @@
 //! Runs the stages of a cascade: each is asked the questions whose answers no stage before it accepted.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::call::{CallContext, CallRunner};
 use super::outcome::SubRequestOutcome;
 use super::plan::SubRequest;
 use super::route::PlannedStage;
-use crate::preset::{Cascade, Otherwise};
-use crate::question::{Answer, ProviderInput, Question};
-use crate::routing::{AttemptFailureKind, Candidate};
-use crate::statistics::Probability;
-use crate::usage::{QuestionOutcome, QuestionVerdict};
-
-/// The stages of a call.
-pub(super) struct CallStages {
-    pub(super) cascade: Arc<Cascade>,
-    pub(super) planned: Vec<PlannedStage>,
-    /// What the request asks.
-    pub(super) input: Arc<ProviderInput>,
-}
-
-/// The last answer to a question, or the one that a stage accepted.
-#[derive(Debug)]
-pub(super) struct StagedAnswer {
-    pub(super) answer: Answer,
-    pub(super) candidate: Candidate,
-    /// The index of the stage.
-    stage: usize,
-    is_accepted: bool,
-    threshold: Option<Probability>,
-}
-
-/// The answers of a cascade, in the order of the questions; `None` for a question that no stage answered.
-pub(super) type StagedAnswers = Vec<Option<StagedAnswer>>;
+use super::staged::{CallStages, StagedAnswer, StagedAnswers};
+use crate::question::Question;
+use crate::routing::AttemptFailureKind;
 
 impl CallRunner {
     /// Runs the stages until every answer is accepted, the stages end or the client disconnects. A stage that fails
@@ -89,27 +64,4 @@ impl CallRunner {
         }
         (outcomes, answered)
     }
-}
-
-/// Returns the outcome of each answered question, by the names of the client's questions.
-pub(super) fn question_outcomes(
-    answered: &StagedAnswers,
-    original: &[Question],
-    otherwise: Otherwise,
-) -> Vec<QuestionOutcome> {
-    let outcome = |(question, staged): (&Question, &Option<StagedAnswer>)| {
-        let StagedAnswer { candidate, stage, is_accepted, threshold, .. } = staged.as_ref()?;
-        Some(QuestionOutcome {
-            question: question.name.clone(),
-            verdict: match (is_accepted, otherwise) {
-                (true, _) => QuestionVerdict::Accepted,
-                (false, Otherwise::Answer) => QuestionVerdict::Escalated,
-                (false, Otherwise::Abstain) => QuestionVerdict::Abstained,
-            },
-            stage: stage + 1,
-            model: candidate.model.clone(),
-            threshold: *threshold,
-        })
-    };
-    original.iter().zip(answered).filter_map(outcome).collect()
 }
