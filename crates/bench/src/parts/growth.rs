@@ -70,7 +70,7 @@ async fn beside(bench: &Bench, gateway: &Gateway, store: &str) -> Result<Vec<Fig
     Ok(figures)
 }
 
-/// The days of [`spread_sums`].
+/// A year among the days of [`spread_sums`].
 const YEAR: &str = "/api/v1/usage?group_by=day,model&since=2025-01-01&until=2026-01-01";
 
 /// Copies the newest record until the table has `count` more.
@@ -100,7 +100,7 @@ async fn copy_record(database: &DatabaseConnection, count: usize) -> Result<()> 
     Ok(())
 }
 
-/// Adds a sum of all keys for each day of a year and each of many workspaces.
+/// Adds a sum of all keys for each of [`DAYS`] days and each of [`WORKSPACES`] workspaces.
 async fn spread_sums(database: &DatabaseConnection) -> Result<()> {
     let is_sqlite = database.get_database_backend() == sea_orm::DatabaseBackend::Sqlite;
     let workspace =
@@ -113,8 +113,8 @@ async fn spread_sums(database: &DatabaseConnection) -> Result<()> {
              tenants(tenant) AS (SELECT 1 UNION ALL SELECT tenant + 1 FROM tenants WHERE tenant < {WORKSPACES}), \
              sum AS (SELECT * FROM usage_sums LIMIT 1) \
              INSERT INTO usage_sums (day, workspace_id, api_key, model, provider, requests, input_tokens, \
-             output_tokens, cost_pico) SELECT {first} - number * CAST(86400000 AS bigint), {workspace}, {of_all_keys}, model, provider, requests, \
-             input_tokens, output_tokens, cost_pico FROM sum, days, tenants"
+             output_tokens, cost_pico) SELECT {first} - number * CAST(86400000 AS bigint), {workspace}, {of_all_keys}, \
+             model, provider, requests, input_tokens, output_tokens, cost_pico FROM sum, days, tenants"
         ))
         .await?;
     Ok(())

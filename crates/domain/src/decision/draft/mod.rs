@@ -7,7 +7,6 @@ mod preferences;
 mod preset;
 mod questions;
 
-pub(in crate::decision) use self::preset::PRESET_PREFIX;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use crate::json::{Json, JsonKind, JsonPart, count_commas};
 use crate::question::{Attachments, ProviderInput, Question, QuestionKind, Questions, StateForm};
 
 pub use attachments::AssetPart;
+pub(in crate::decision) use preset::PRESET_PREFIX;
 
 /// The members of a request body, not yet validated. A null member counts as absent. The reader of the body MUST reject
 /// strings with unpaired surrogates in escapes.

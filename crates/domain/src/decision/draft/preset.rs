@@ -4,7 +4,7 @@ use crate::decision::{DecisionRequest, InvalidDecision};
 use crate::json::{Json, JsonKind};
 use crate::question::{Question, Questions};
 
-/// The begin of the name of a model that stands for a preset.
+/// The prefix of the model names that stand for presets.
 pub(in crate::decision) const PRESET_PREFIX: &str = "@preset/";
 
 /// Returns the slug of the preset that a model name stands for.

@@ -1,6 +1,6 @@
 //! Runs the stages of a cascade: each is asked the questions whose answers no stage before it accepted.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::call::{CallContext, CallRunner};
 use super::outcome::SubRequestOutcome;
@@ -21,15 +21,15 @@ impl CallRunner {
         context: &CallContext<'_>,
     ) -> (Vec<SubRequestOutcome>, StagedAnswers) {
         let questions = input.questions.typed.as_deref().unwrap_or_default();
-        let position = |name: &str| questions.iter().position(|question| question.name == name);
+        let places: HashMap<&str, usize> = questions.iter().map(|question| question.name.as_str()).zip(0..).collect();
         let mut answered: StagedAnswers = questions.iter().map(|_| None).collect();
         let mut outcomes = Vec::new();
         for PlannedStage { index, sub_requests } in stages {
             let Some(stage) = cascade.stages.get(index) else { continue };
             let mut own: VecDeque<(u32, SubRequest)> = waiting.drain(..sub_requests.min(waiting.len())).collect();
             let is_open = |question: &Question| {
-                let place = position(&question.name);
-                !place.is_some_and(|place| answered[place].as_ref().is_some_and(|answer| answer.is_accepted))
+                let place = places.get(question.name.as_str());
+                !place.is_some_and(|place| answered[*place].as_ref().is_some_and(|answer| answer.is_accepted))
             };
             own.retain_mut(|(number, part)| {
                 let is_asked = part.keep_open(is_open);
@@ -44,7 +44,7 @@ impl CallRunner {
             for (_, outcome) in self.run_sub_requests(own, &mut planned, true, context).await {
                 if let SubRequestOutcome::Answered { answers, candidate } = &outcome {
                     for answer in answers.typed().unwrap_or_default() {
-                        let Some(place) = position(&answer.name) else { continue };
+                        let Some(&place) = places.get(answer.name.as_str()) else { continue };
                         if answered[place].as_ref().is_some_and(|before| before.is_accepted) {
                             continue;
                         }
@@ -56,9 +56,8 @@ impl CallRunner {
                 }
                 outcomes.push(outcome);
             }
-            let is_left =
-                |outcome: &SubRequestOutcome| outcome.last_failure() == Some(AttemptFailureKind::ClientDisconnected);
-            if outcomes.iter().any(is_left) {
+            let disconnected = Some(AttemptFailureKind::ClientDisconnected);
+            if outcomes.iter().any(|outcome| outcome.last_failure() == disconnected) {
                 break;
             }
         }
