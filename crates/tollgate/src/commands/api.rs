@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::Context;
 use super::door::{Door, SUDO_USER};
 use crate::cli::ServerArgs;
-use crate::output::{Column, columns, escape, pointer, record};
+use crate::output::{Column, columns, escape, pointer, record, with_next};
 use crate::wiring::SocketFolder;
 
 /// The maximum size of a JSON response, in bytes.
@@ -44,8 +44,9 @@ const CURSOR_PAGE: usize = 1_000;
 pub struct Api<'a> {
     /// The context of the command.
     pub context: &'a Context,
+    /// The path of the API on its server.
+    pub base_path: String,
     door: Door,
-    base_path: String,
 }
 
 /// Runs a command with a client.
@@ -286,7 +287,7 @@ impl<'a> Api<'a> {
     pub fn show_next(&self, response: &Json, command: &str, at: &str) -> anyhow::Result<ExitCode> {
         let name = text_at(response, at).unwrap_or_default();
         self.show_text(response, || {
-            format!("{}\n\nNext: tollgate {}", members(response).trim_end(), command.replace("{}", &escape(&name)))
+            with_next(&members(response), &format!("tollgate {}", command.replace("{}", &escape(&name))))
         })
     }
 
