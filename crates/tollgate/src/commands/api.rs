@@ -59,7 +59,7 @@ pub async fn run<T>(
     command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let (door, base_path) = Door::open(context, server).await?;
-    let api = Api { context, door, base_path };
+    let api = Api { context, base_path, door };
     let ended = command(&api).await;
     api.door.close().await;
     ended
@@ -70,7 +70,7 @@ impl<'a> Api<'a> {
     pub fn of_server(context: &'a Context, id: &str) -> Self {
         let folder = SocketFolder::of(&context.config.storage.file);
         let base_path = context.config.server.base_path.clone();
-        Self { context, door: Door::Socket { folder, id: id.to_owned() }, base_path }
+        Self { context, base_path, door: Door::Socket { folder, id: id.to_owned() } }
     }
 
     /// Sends a request with a JSON body and returns the JSON of the response. `path` is below the base path.

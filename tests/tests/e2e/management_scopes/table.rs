@@ -13,8 +13,8 @@ pub const OF_SUSPENDED: usize = 8;
 /// Returns the statuses of the first six callers, and of the others: without a key every route is 401, and 403 with that
 /// of a suspended workspace.
 const fn of(first: [u16; 6], [inference, read, keys, read_all]: [u16; 4]) -> Statuses {
-    let [a, b, c, d, e, f] = first;
-    [a, b, c, d, e, f, 401, inference, 403, read, keys, read_all]
+    let [own, own_read, own_keys, other_write, own_write, all] = first;
+    [own, own_read, own_keys, other_write, own_write, all, 401, inference, 403, read, keys, read_all]
 }
 
 const READ: Statuses = of([403, 200, 200, 404, 200, 200], [403, 404, 404, 200]);
