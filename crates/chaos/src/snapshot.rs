@@ -189,7 +189,7 @@ fn evidence(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>> {
                FROM usage_records AS r LEFT JOIN evidence AS e ON e.record_id = r.id \
                WHERE r.preset_id IS NOT NULL GROUP BY r.id";
     let rows = query(cluster, sql)?;
-    let questions = |row| Ok(cell(&rows, row, 1)?.split_whitespace().map(str::to_owned).collect());
+    let questions = |row| anyhow::Ok(cell(&rows, row, 1)?.split_whitespace().map(str::to_owned).collect());
     rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, questions(row)?))).collect()
 }
 

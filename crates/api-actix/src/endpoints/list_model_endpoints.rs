@@ -71,6 +71,7 @@ impl<'a> View<'a> {
 // The members before `wire` are those that existing clients decode.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ModelEndpoint)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent member of the API")]
 pub(super) struct EndpointView<'a> {
     name: String,
     model_id: &'a str,
