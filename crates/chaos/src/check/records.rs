@@ -71,7 +71,7 @@ pub fn check_stages(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
         found.push(plain(text, snapshot.lone_evidence.clone()));
     }
     let is_staged = |(call, ..): &(&Call, &str, i64)| call.operation == Operation::DecideInStages;
-    if !history.answers().any(|answer| is_staged(&answer)) {
+    if history.answers().next().is_some() && !history.answers().any(|answer| is_staged(&answer)) {
         found.push(plain("no request of the preset was answered: nothing is proved".to_owned(), Vec::new()));
     }
     found
