@@ -15,7 +15,8 @@ pub(crate) const LIST: Route = Route::management(
     |call, by, _| Box::pin(handle_list(call, by)),
     tags::GUARDRAILS,
     describe_list,
-);
+)
+.with_query(&["offset", "limit"]);
 
 /// A key assigned to a guardrail.
 #[derive(Serialize, ToSchema)]
@@ -83,7 +84,8 @@ pub(crate) const LIST_ALL: Route = Route::management(
     |call, by, _| Box::pin(handle_list_all(call, by)),
     tags::GUARDRAILS,
     describe_list_all,
-);
+)
+.with_query(&LIST_PARAMETERS);
 
 fn describe_list_all() -> Operation {
     let body = list_response();
@@ -95,7 +97,6 @@ fn describe_list_all() -> Operation {
 
 async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &LIST_PARAMETERS)?;
     let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
     let workspace_id = workspaces::filter(call, by).await?;
     respond(&call.routed().guardrails.list_all_assigned_keys(by, workspace_id, offset, limit).await?)
