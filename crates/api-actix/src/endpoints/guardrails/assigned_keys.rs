@@ -1,6 +1,7 @@
 //! Lists the keys of a guardrail, and removes keys from it.
 
 use domain::guardrail::{AssignmentPage, KeyAssignment};
+use wires::client::check_names;
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
@@ -129,6 +130,7 @@ fn describe_remove() -> Operation {
 
 async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
+    check_names(body.text()?, &["key_hashes"], &[]).map_err(ApiError::invalid)?;
     let hashes = key_hashes(body.text()?)?;
     let id = call.id()?;
     let unassigned_count = call.routed().guardrails.remove_keys(by, &id, hashes).await?;
