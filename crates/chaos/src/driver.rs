@@ -161,7 +161,12 @@ fn outcome_of(reply: anyhow::Result<Reply>) -> Outcome {
     };
     if reply.status == 200 {
         return match body["id"].as_str() {
-            Some(id) => Outcome::Ok { id: id.to_owned(), cost_pico: usd(&body["usage"]["cost"]).unwrap_or_default() },
+            Some(id) => {
+                let stages = body["outcomes"].as_object().into_iter().flat_map(|outcomes| outcomes.values());
+                let stage = stages.filter_map(|outcome| outcome["stage"].as_i64()).max().unwrap_or_default();
+                let cost_pico = usd(&body["usage"]["cost"]).unwrap_or_default();
+                Outcome::Ok { id: id.to_owned(), cost_pico, stage }
+            }
             None => Outcome::Invalid(format!("no id in {body}")),
         };
     }

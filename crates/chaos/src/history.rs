@@ -66,6 +66,8 @@ pub enum Outcome {
         id: String,
         /// The cost of the answer.
         cost_pico: i64,
+        /// The last stage that answered a question; 0 without stages.
+        stage: i64,
     },
     /// An error response.
     Rejected {
@@ -362,7 +364,7 @@ impl History {
     /// Returns the acknowledged Decisions answers: the call, the id and the cost.
     pub fn answers(&self) -> impl Iterator<Item = (&Call, &str, i64)> {
         self.calls.iter().filter(|call| call.operation.is_decision()).filter_map(|call| match &call.outcome {
-            Outcome::Ok { id, cost_pico } => Some((call, id.as_str(), *cost_pico)),
+            Outcome::Ok { id, cost_pico, .. } => Some((call, id.as_str(), *cost_pico)),
             _ => None,
         })
     }

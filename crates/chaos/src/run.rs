@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn replicas_have_recovered_when_all_answer_and_none_rejects() {
-        let ok = || Outcome::Ok { id: "a".to_owned(), cost_pico: 0 };
+        let ok = || Outcome::Ok { id: "a".to_owned(), cost_pico: 0, stage: 0 };
         let pairs = (0..REPLICAS).flat_map(|replica| [(replica, 0), (replica, 1)]);
         let calls: Vec<Call> = pairs.map(|(replica, key)| call(replica, key, 1_000, ok())).collect();
         let recovered =

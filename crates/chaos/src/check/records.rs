@@ -45,16 +45,17 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     found
 }
 
-/// Checks that every answer of the preset is charged for both stages, and has one row of evidence a question; that a
-/// request without an answer has none, and that no row is left without its record.
+/// Checks that every answer of the second stage is charged for both, and that every answer of the preset has one row of
+/// evidence a question; that a request without an answer has none, and that no row is left without its record.
 pub fn check_stages(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     const CHECK: &str = "stages";
     let plain = |text, evidence| Violation { check: CHECK, text, evidence };
     let mut found = Vec::new();
     for (call, id, cost_pico) in history.answers() {
-        let calls = call.operation.provider_calls().unwrap_or_default();
-        if calls > 1 && cost_pico != calls * history.settings.call_cost_pico {
-            let text = format!("the answer {id} of {calls} stages cost {cost_pico} picodollars");
+        // A second stage that began too late, or failed, leaves the answers of the first.
+        let Outcome::Ok { stage: stage @ 2.., .. } = call.outcome else { continue };
+        if cost_pico != stage * history.settings.call_cost_pico {
+            let text = format!("the answer {id} of {stage} stages cost {cost_pico} picodollars");
             found.push(Violation::of_calls(CHECK, text, history, [call]));
         }
     }

@@ -28,7 +28,7 @@ fn decide(replica: usize, key: usize, invoked: u64, outcome: Outcome) -> Call {
 }
 
 fn answer(id: &str) -> Outcome {
-    Outcome::Ok { id: id.to_owned(), cost_pico: COST }
+    Outcome::Ok { id: id.to_owned(), cost_pico: COST, stage: 0 }
 }
 
 fn rejection(status: u16) -> Outcome {
@@ -40,7 +40,7 @@ fn record(id: &str) -> Record {
 }
 
 fn staged_answer(id: &str) -> Outcome {
-    Outcome::Ok { id: id.to_owned(), cost_pico: 2 * COST }
+    Outcome::Ok { id: id.to_owned(), cost_pico: 2 * COST, stage: 2 }
 }
 
 fn staged_record(id: &str) -> Record {
@@ -86,7 +86,7 @@ fn sound() -> (History, Snapshot) {
         key("roomy", KeyLimit::Roomy),
     ];
     keys[REVOKED].revocation = Some(Revocation { invoked: 4_000, acknowledged: Some(4_100) });
-    let promotion = promote(300, Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0 });
+    let promotion = promote(300, Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0, stage: 0 });
     let calls = vec![
         decide(0, UNLIMITED, 100, answer("a")),
         decide(1, LIMITED, 200, answer("b")),
@@ -148,7 +148,8 @@ fn assert_found(found: &[(&str, String)], check: &str, text: &str) {
 fn answer_of_stages_that_is_charged_for_one_is_found() {
     let found = found(|history, snapshot| {
         let is_staged = |call: &&mut Call| call.operation == Operation::DecideInStages;
-        history.calls.iter_mut().find(is_staged).unwrap().outcome = answer("s");
+        let outcome = Outcome::Ok { id: "s".to_owned(), cost_pico: COST, stage: 2 };
+        history.calls.iter_mut().find(is_staged).unwrap().outcome = outcome;
         snapshot.records[4].cost_pico = COST;
     });
     assert_found(&found, "stages", "the answer s of 2 stages cost 4200000 picodollars");
@@ -342,7 +343,7 @@ fn documents_finds_second_document_of_a_key_and_wrong_storage() {
     let planted = found(|history, snapshot| {
         // The repeated call got another document.
         let again = Operation::Promote { file: 2, number: 300 };
-        let second = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        let second = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 };
         history.calls.push(Call { operation: again, ..promote(400, second) });
         with_second(snapshot);
         snapshot.claims.insert(301, "tgfile_b".to_owned());
@@ -499,7 +500,7 @@ fn documents_finds_effects_of_a_cut_object_store() {
     };
     assert_eq!(plant(&|_, _| ()), []);
     let succeeded = plant(&|history, snapshot| {
-        history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+        history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 }));
         snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
         snapshot.claims.insert(16_000, "tgfile_b".to_owned());
         snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
@@ -509,7 +510,7 @@ fn documents_finds_effects_of_a_cut_object_store() {
         // The document existed before the cut: only its answer was lost.
         let operation = Operation::Promote { file: 2, number: 9_000 };
         history.calls.push(Call { operation, ..promote(10_000, rejection(503)) });
-        let found = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        let found = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 };
         history.calls.push(Call { operation, ..promote(16_000, found) });
         snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
         snapshot.claims.insert(9_000, "tgfile_b".to_owned());
@@ -625,7 +626,7 @@ fn failover_permits_what_the_standby_did_not_receive_only() {
             let (scope, subject) = account();
             snapshot.excesses.push(Excess { scope, subject, counter: above, at: STARTED_AT + 1_200 });
             // A document, a revocation and a key of the lag.
-            history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+            history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 }));
             history.keys[REVOKED].revocation = Some(Revocation { invoked: 30_900, acknowledged: Some(31_000) });
             history.calls.push(decide(2, REVOKED, 45_000, answer("late")));
             history.keys[ROOMY].created = 31_000;
