@@ -27,7 +27,7 @@ struct AlwaysYes;
 #[async_trait]
 impl DecisionProvider for AlwaysYes {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        let questions = call.provider_input.questions.typed.iter().flatten();
+        let questions = call.provider_input.questions.typed.as_deref().into_iter().flatten();
         let answers = Json::object(questions.map(|question| (question.name.as_str(), r#"{"type":"noul","noul":1}"#)));
         let usage = Some(ReportedUsage { input_tokens: 42, output_tokens: 0 });
         Ok(ProviderAnswer { answers, usage, sent_bytes: 0 })

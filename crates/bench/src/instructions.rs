@@ -67,6 +67,8 @@ enum Operation {
     EverythingOn,
     /// Decisions of a key without limits, whose questions are those of a preset.
     Preset,
+    /// The same, with thresholds that every answer reaches.
+    Thresholds,
     /// The count of models.
     Count,
 }
@@ -124,19 +126,24 @@ async fn request(gateway: &Gateway, operation: Operation, upstream: SocketAddr) 
     Ok(match operation {
         Operation::Decisions => decisions(&gateway.inference_key),
         Operation::EverythingOn => decisions(&governed_key(gateway, upstream).await?),
-        Operation::Preset => preset(gateway).await?,
+        Operation::Preset => preset(gateway, json!({"model": OUTBOUND[0].model})).await?,
+        Operation::Thresholds => {
+            let stage = json!({"model": OUTBOUND[0].model, "accept": {"*": 0}});
+            preset(gateway, json!({"stages": [stage]})).await?
+        }
         Operation::Count => {
             http::request("GET", "/api/v1/models/count?output_modalities=all", &gateway.management_key, None)
         }
     })
 }
 
-/// Creates a preset and returns the request of [`Operation::Decisions`] that names it.
-async fn preset(gateway: &Gateway) -> Result<Vec<u8>> {
+/// Creates a preset of this configuration, to which the questions are added, and returns the request of
+/// [`Operation::Decisions`] that names it.
+async fn preset(gateway: &Gateway, mut config: Value) -> Result<Vec<u8>> {
     let mut body: Value = serde_json::from_str(&INBOUND[0].body("@preset/bench"))?;
-    let questions = body["questions"].take();
+    config["questions"] = body["questions"].take();
     let file = gateway.folder().join("preset.json");
-    fs::write(&file, json!({"model": OUTBOUND[0].model, "questions": questions}).to_string())?;
+    fs::write(&file, config.to_string())?;
     gateway.command(&["preset", "create", "bench", "--from", &file.to_string_lossy()]).await?;
     body["questions"] = json!({});
     Ok(http::request("POST", INBOUND[0].path, &gateway.inference_key, Some(body.to_string().as_bytes())))

@@ -147,7 +147,7 @@ impl DecisionProvider for MoneyJudge {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let state = call.provider_input.state.as_ref().map_or("", Json::text);
         let yes = if state.contains("money") { "0.97" } else { "0.04" };
-        let questions = call.provider_input.questions.typed.iter().flatten();
+        let questions = call.provider_input.questions.typed.as_deref().into_iter().flatten();
         let answers: Vec<String> =
             questions.map(|question| format!(r#""{}":{{"type":"noul","noul":{yes}}}"#, question.name)).collect();
         let answers = Json::parse(&format!("{{{}}}", answers.join(",")))

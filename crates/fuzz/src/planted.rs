@@ -9,7 +9,7 @@ use wires::formats::ParsedRequest;
 pub fn check(body: &[u8]) -> Result<()> {
     let Ok(ParsedRequest { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
-    for question in request.provider_input.questions.typed.iter().flatten() {
+    for question in request.provider_input.questions.typed.as_deref().into_iter().flatten() {
         if let QuestionKind::Score { levels } = &question.kind {
             ensure!((2..=3).contains(&levels.len()), "the planted fault was found");
         }

@@ -78,7 +78,7 @@ fn fits(call: &ProviderCall) -> Result<(), UnsupportedByWire> {
 fn decide(call: &ProviderCall) -> ProviderAnswer {
     let (questions, state) = (&call.provider_input.questions, call.provider_input.state.as_ref());
     let bytes = bytes_read(&call.provider_input);
-    let asked = questions.typed.as_ref().map_or(1, Vec::len);
+    let asked = questions.count();
     ProviderAnswer {
         answers: answers(questions, state),
         usage: Some(ReportedUsage {

@@ -11,7 +11,7 @@ use crate::support;
 
 fn questions() -> Vec<Question> {
     let body = r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"choice","criteria":{"x":null,"y":null}}}}"#;
-    support::provider_input(body).questions.typed.clone().unwrap()
+    support::provider_input(body).questions.typed.as_deref().unwrap().to_vec()
 }
 
 const STATED: &str = r#"{"q0":0.25,"q1":{"o0":1,"o1":3}}"#;

@@ -161,7 +161,7 @@ struct FirstOptionProvider(Arc<Mutex<Vec<ProviderCall>>>);
 #[async_trait]
 impl DecisionProvider for FirstOptionProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        let typed = call.provider_input.questions.typed.iter().flatten();
+        let typed = call.provider_input.questions.typed.as_deref().into_iter().flatten();
         let answers: Vec<(String, String)> = typed
             .map(|question| {
                 let answer = match &question.kind {

@@ -73,8 +73,8 @@ async fn every_wire_gets_same_answers() {
         calls.iter().map(|call| call.provider_input.state.as_ref().unwrap().text().to_owned()).collect();
     assert!(states.iter().all(|state| state == "\"It smokes.\""), "{states:?}");
     let kinds = |index: usize| {
-        let typed = calls[index].provider_input.questions.typed.clone().unwrap();
-        typed.into_iter().map(|question| (question.name, question.instructions, question.kind)).collect::<Vec<_>>()
+        let typed = calls[index].provider_input.questions.typed.as_deref().unwrap();
+        typed.iter().map(|question| (&question.name, &question.instructions, &question.kind)).collect::<Vec<_>>()
     };
     for index in 1..calls.len() {
         assert_eq!(kinds(index), kinds(0), "{index}");

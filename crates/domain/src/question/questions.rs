@@ -1,5 +1,7 @@
 //! Typed and opaque questions.
 
+use std::sync::Arc;
+
 use crate::json::Json;
 
 /// The questions of a request.
@@ -7,20 +9,21 @@ use crate::json::Json;
 pub struct Questions {
     /// The questions as the caller wrote them.
     pub json: Json,
-    /// The typed questions in order. `None` for opaque questions, which are only sent to a wire that accepts them.
-    pub typed: Option<Vec<Question>>,
+    /// The typed questions in order, which clones share. `None` for opaque questions, which are only sent to a wire that
+    /// accepts them.
+    pub typed: Option<Arc<[Question]>>,
 }
 
 impl Questions {
     /// Creates questions in canonical form: an object with one member per question.
     pub fn from_typed(questions: Vec<Question>) -> Self {
         let members = questions.iter().map(|question| (question.name.as_str(), question.json.text()));
-        Self { json: Json::object(members), typed: Some(questions) }
+        Self { json: Json::object(members), typed: Some(questions.into()) }
     }
 
     /// Returns the number of questions; opaque questions count as one.
     pub fn count(&self) -> usize {
-        self.typed.as_ref().map_or(1, Vec::len)
+        self.typed.as_ref().map_or(1, |typed| typed.len())
     }
 }
 

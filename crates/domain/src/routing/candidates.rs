@@ -161,7 +161,7 @@ impl Selection<'_> {
         }
         if wanted.require_parameters {
             keep(groups, funnel, "require_parameters", |candidate| {
-                let typed = self.provider_input.questions.typed.iter().flatten();
+                let typed = self.provider_input.questions.typed.as_deref().into_iter().flatten();
                 typed.into_iter().all(|question| candidate.endpoint.wire.supports_natively(question))
             });
         }
@@ -193,7 +193,7 @@ impl Selection<'_> {
 
     fn able(&self, endpoint: &Endpoint) -> Result<(), UnsupportedQuestions> {
         endpoint.check_input(self.provider_input)?;
-        let Some(typed) = &self.provider_input.questions.typed else { return Ok(()) };
+        let Some(typed) = self.provider_input.questions.typed.as_deref() else { return Ok(()) };
         let around = self.provider_input.len_bytes_without_questions();
         let check_question = |question: &Question| {
             endpoint.check_question(question)?;

@@ -1,5 +1,8 @@
 //! The evidence of an answer: the figures that statistics need, without any text of the request.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::statistics::Probability;
@@ -27,9 +30,9 @@ pub struct AnswerEvidence {
     /// The model that answered.
     pub model: ModelId,
     /// The slug of its provider.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The name of the wire.
-    pub wire: String,
+    pub wire: Cow<'static, str>,
     /// The source of the distribution.
     pub method: AnswerMethod,
     /// The decision, see [`crate::statistics::Decision::to_label`].

@@ -64,7 +64,7 @@ fn canonical(asked: &ParsedRequest, request: &DecisionRequest) -> String {
     .unwrap();
     writeln!(text, "attachments {}", attachments(&provider_input.attachments)).unwrap();
     writeln!(text, "user {:?}, session {:?}, partial {}", request.user, request.session_id, request.partial).unwrap();
-    for question in provider_input.questions.typed.iter().flatten() {
+    for question in provider_input.questions.typed.as_deref().into_iter().flatten() {
         writeln!(text, "question {:?} {}", question.name, question.json.text()).unwrap();
         if let QuestionKind::Choice { options } = &question.kind {
             let booleans = |option: &&ChoiceOption| option.boolean.is_some();

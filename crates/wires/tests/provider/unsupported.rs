@@ -162,7 +162,7 @@ fn write_rejects_option_names_equal_to_sglang(#[case] names: &[&str]) {
 fn write_rejects_duplicate_boolean_option() {
     let mut asked = support::provider_input(&request_body(&choice(&["a", "b"]), ""));
     let provider_input = Arc::make_mut(&mut asked);
-    for question in provider_input.questions.typed.iter_mut().flatten() {
+    for question in provider_input.questions.typed.iter_mut().flat_map(Arc::make_mut) {
         let QuestionKind::Choice { options } = &mut question.kind else { panic!() };
         for option in options.iter_mut() {
             option.boolean = Some(false);

@@ -107,7 +107,8 @@ fn shown(provider_input: &ProviderInput) -> String {
     let booleans: Vec<_> = provider_input
         .questions
         .typed
-        .iter()
+        .as_deref()
+        .into_iter()
         .flatten()
         .filter_map(|question| match &question.kind {
             QuestionKind::Choice { options } => Some(options.iter().map(|option| option.boolean).collect::<Vec<_>>()),

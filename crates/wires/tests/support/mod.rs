@@ -45,7 +45,7 @@ pub fn request_with(body: &str, asset_parts: Vec<AssetPart>) -> DecisionRequest 
     let booleans = member("booleans").and_then(|names| names.elements()).unwrap_or_default();
     let booleans: Vec<String> = booleans.iter().map(|name| name.as_string().unwrap()).collect();
     let provider_input = Arc::make_mut(&mut request.provider_input);
-    for question in provider_input.questions.typed.iter_mut().flatten() {
+    for question in provider_input.questions.typed.iter_mut().flat_map(Arc::make_mut) {
         if let QuestionKind::Choice { options } = &mut question.kind {
             for option in options.iter_mut().filter(|option| booleans.contains(&option.name)) {
                 option.boolean = Some(option.name.starts_with("true"));

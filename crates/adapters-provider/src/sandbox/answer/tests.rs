@@ -121,7 +121,7 @@ proptest! {
         let typed = asked.typed.unwrap();
         prop_assert_eq!(order, typed.iter().map(|question| question.name.clone()).collect::<Vec<_>>());
         let given: Value = serde_json::from_str(given.text()).unwrap();
-        for question in &typed {
+        for question in typed.iter() {
             let answer = &given[&question.name];
             if let QuestionKind::Noul { .. } = question.kind {
                 prop_assert!((1..=99).contains(&hundredths(&answer["noul"])));

@@ -89,7 +89,7 @@ impl DecisionDraft {
             QuestionKind::Score { levels } => levels.len() + 1,
             QuestionKind::Noul { .. } | QuestionKind::Box => 1,
         };
-        let questions = commas(&self.questions) + self.typed.iter().flatten().map(parts).sum::<usize>();
+        let questions = commas(&self.questions) + self.typed.as_deref().into_iter().flatten().map(parts).sum::<usize>();
         let assets = commas(&self.assets) + self.asset_parts.len();
         questions.saturating_mul(BYTES_PER_QUESTION).saturating_add(assets.saturating_mul(BYTES_PER_ASSET))
     }

@@ -1,5 +1,7 @@
 //! Reads the member `questions`: validates typed questions and passes others as opaque.
 
+use std::sync::Arc;
+
 use super::path::Path;
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, JsonPart, Member, first_duplicate};
@@ -25,7 +27,7 @@ impl Questions {
 
 /// Reads typed questions; returns `None` for opaque ones. Invalid typed questions are errors: sent as opaque ones, they
 /// would be charged and answered differently than the client expects.
-fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
+fn typed(json: JsonPart<'_>) -> Result<Option<Arc<[Question]>>, InvalidDecision> {
     let root = Path::Root("questions");
     if json.iter_elements().any(looks_typed) {
         return Err(root.fault(

@@ -102,7 +102,7 @@ impl DigestInput {
 
 /// Returns the boolean values of options, which the text of the questions does not contain.
 fn booleans(questions: &Questions) -> Vec<u8> {
-    let typed = questions.typed.iter().flatten();
+    let typed = questions.typed.as_deref().into_iter().flatten();
     let options = typed.filter_map(|question| match &question.kind {
         QuestionKind::Choice { options } => Some(options),
         _ => None,

@@ -1,5 +1,7 @@
 //! The evidence of the answers of a preset. Pure.
 
+use std::borrow::Cow;
+
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
 use super::staged::StagedAnswer;
@@ -18,7 +20,7 @@ pub(super) fn collect_evidence(request: &Request, call: &CallOutcome) -> Vec<Ans
     };
     if let Some(staged) = &call.staged {
         // One row a question: of the answer that is returned.
-        let rows = (0..).zip(original).zip(staged).filter_map(|((position, question), staged)| {
+        let rows = (0..).zip(original.iter()).zip(staged).filter_map(|((position, question), staged)| {
             let StagedAnswer { answer, candidate, .. } = staged.as_ref()?;
             evidence(position, question, answer, candidate)
         });
@@ -28,7 +30,7 @@ pub(super) fn collect_evidence(request: &Request, call: &CallOutcome) -> Vec<Ans
     for outcome in &call.outcomes {
         let SubRequestOutcome::Answered { answers, candidate } = outcome else { continue };
         // A sub-request has the questions in their order.
-        let mut questions = (0..).zip(sent.iter().zip(original));
+        let mut questions = (0..).zip(sent.iter().zip(original.iter()));
         for answer in answers.typed().unwrap_or_default() {
             let asked = questions.find(|(_, (sent, _))| sent.name == answer.name);
             collected
@@ -43,8 +45,8 @@ fn evidence(position: u32, question: &Question, answer: &Answer, candidate: &Can
         position,
         question: question.name.clone(),
         model: candidate.model.clone(),
-        provider: candidate.endpoint.provider.as_str().to_owned(),
-        wire: candidate.endpoint.wire.as_str().to_owned(),
+        provider: candidate.endpoint.provider.to_shared(),
+        wire: Cow::Borrowed(candidate.endpoint.wire.as_str()),
         method: method(candidate.endpoint.wire, &answer.json),
         decision: Decision::from_answer(&answer.value)?.to_label(&question.kind)?,
         score: largest_probability(&answer.value),
@@ -81,10 +83,10 @@ fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     largest.sort_by(|(_, left), (_, right)| right.total_cmp(left));
     largest.truncate(AnswerEvidence::MAX_PROBABILITIES);
     let name = |index: usize| match &question.kind {
-        QuestionKind::Choice { options } => options.get(index).map(|option| option.name.clone()),
-        _ => Some(index.to_string()),
+        QuestionKind::Choice { options } => options.get(index).map(|option| Cow::Borrowed(option.name.as_str())),
+        _ => Some(Cow::Owned(index.to_string())),
     };
     let named = largest.iter().filter_map(|(index, number)| Some((name(*index)?, number.to_string())));
-    let named: Vec<(String, String)> = named.collect();
-    Some(Json::object(named.iter().map(|(name, number)| (name.as_str(), number.as_str()))))
+    let named: Vec<(Cow<'_, str>, String)> = named.collect();
+    Some(Json::object(named.iter().map(|(name, number)| (&**name, number.as_str()))))
 }

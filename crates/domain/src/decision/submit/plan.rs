@@ -159,7 +159,7 @@ fn split(
 
 /// Returns true if an endpoint can answer everything in one call.
 fn fits(endpoint: &Endpoint, provider_input: &ProviderInput) -> bool {
-    let typed = provider_input.questions.typed.iter().flatten();
+    let typed = provider_input.questions.typed.as_deref().into_iter().flatten();
     endpoint.limits().max_questions.is_none_or(|max| provider_input.questions.count() <= max)
         && endpoint.has_room_for(provider_input.len_bytes())
         && endpoint.check_input(provider_input).is_ok()

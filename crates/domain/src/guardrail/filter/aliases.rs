@@ -31,7 +31,7 @@ impl Aliases {
     /// Compares original questions with their redacted form and collects the replaced names.
     pub(super) fn from_questions(asked: &Questions, sent: &Questions) -> Self {
         let mut questions = HashMap::new();
-        if let (Some(asked), Some(sent)) = (&asked.typed, &sent.typed) {
+        if let (Some(asked), Some(sent)) = (asked.typed.as_deref(), sent.typed.as_deref()) {
             for (index, (asked, sent)) in asked.iter().zip(sent).enumerate() {
                 let pairs = options(asked).iter().zip(options(sent)).enumerate();
                 let changed = pairs.filter(|(_, (asked, sent))| asked.name != sent.name);

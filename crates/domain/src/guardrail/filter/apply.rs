@@ -213,11 +213,11 @@ fn parse_redacted_questions(before: &Questions, text: &str) -> Option<Questions>
     let json = Json::parse(text).ok()?;
     let Some(typed) = &before.typed else { return Some(Questions { json, typed: None }) };
     let mut read = Questions::read(json).ok()?;
-    let questions = read.typed.as_mut()?;
+    let questions = Arc::get_mut(read.typed.as_mut()?)?;
     if questions.len() != typed.len() {
         return None;
     }
-    for (question, original) in questions.iter_mut().zip(typed) {
+    for (question, original) in questions.iter_mut().zip(typed.iter()) {
         if !question.is_form_of(original) {
             return None;
         }

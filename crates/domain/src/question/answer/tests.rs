@@ -32,7 +32,7 @@ fn each_type() -> Questions {
 /// Returns only the question of this name in [`each_type`].
 fn only(name: &str) -> Questions {
     let typed = each_type().typed.unwrap();
-    Questions::from_typed(typed.into_iter().filter(|question| question.name == name).collect())
+    Questions::from_typed(typed.iter().filter(|question| question.name == name).cloned().collect())
 }
 
 /// Checks one answer to the question of this name.

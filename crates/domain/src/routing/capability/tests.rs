@@ -24,7 +24,7 @@ fn provider_input(questions: &str) -> ProviderInput {
 }
 
 fn question(json: &str) -> Question {
-    provider_input(&format!("{{\"q\":{json}}}")).questions.typed.unwrap().remove(0)
+    provider_input(&format!("{{\"q\":{json}}}")).questions.typed.unwrap()[0].clone()
 }
 
 #[rstest]

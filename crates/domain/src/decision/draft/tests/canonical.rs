@@ -104,6 +104,6 @@ proptest! {
         prop_assert_eq!((&question.instructions, &question.kind), (&Some(instructions), &kind));
         let questions = Questions::from_typed(vec![question.clone()]);
         let read = draft(questions.json.text(), Some("\"s\"")).check().unwrap();
-        prop_assert_eq!(&read.provider_input.questions.typed, &Some(vec![question]));
+        prop_assert_eq!(read.provider_input.questions.typed.as_deref(), Some(&[question][..]));
     }
 }

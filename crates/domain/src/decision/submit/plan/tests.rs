@@ -68,7 +68,7 @@ fn shape(parts: &[SubRequest]) -> Vec<(Vec<&str>, Vec<&str>)> {
 }
 
 fn names(part: &SubRequest) -> (Vec<&str>, Vec<&str>) {
-    let typed = part.input.questions.typed.iter().flatten();
+    let typed = part.input.questions.typed.as_deref().into_iter().flatten();
     let names = typed.map(|question| question.name.as_str()).collect();
     (names, part.candidates.iter().map(|candidate| &*candidate.endpoint.upstream_model).collect())
 }
@@ -203,7 +203,7 @@ fn plan_counts_escaped_bytes_of_names() {
         },
     );
     let whole = provider_input(&format!("{{{names}}}"));
-    for question in whole.questions.typed.iter().flatten() {
+    for question in whole.questions.typed.as_deref().into_iter().flatten() {
         let alone = whole.with_questions(vec![question.clone()]);
         assert!(alone.len_bytes() <= whole.len_bytes_without_questions() + question.len_bytes());
     }

@@ -42,7 +42,14 @@ fn said(answers: &[(&str, &str)]) -> Outcome {
 }
 
 fn asked(call: &ProviderCall) -> Vec<&str> {
-    call.provider_input.questions.typed.iter().flatten().map(|question| question.name.as_str()).collect()
+    call.provider_input
+        .questions
+        .typed
+        .as_deref()
+        .into_iter()
+        .flatten()
+        .map(|question| question.name.as_str())
+        .collect()
 }
 
 fn outcomes(decision: &Decision) -> Vec<(&str, QuestionVerdict, usize, &str)> {

@@ -309,7 +309,7 @@ impl TestGateway {
 
 /// Answers each question with the lowest value.
 pub(super) fn answers_to(provider_input: &ProviderInput) -> Json {
-    let answers = provider_input.questions.typed.iter().flatten().map(|question| {
+    let answers = provider_input.questions.typed.as_deref().into_iter().flatten().map(|question| {
         let answer = match &question.kind {
             crate::question::QuestionKind::Noul { .. } => r#"{"type":"noul","noul":0}"#.to_owned(),
             crate::question::QuestionKind::Choice { options } => {

@@ -79,7 +79,7 @@ fn restore_renames_refusals_and_missing_answers() {
 fn redaction_keeps_boolean_options() {
     let (mut asked, _) =
         filtered(&all(Redact), r#"{"q":{"type":"choice","criteria":{"true":"is true","false":null,"a@b.cc":null}}}"#);
-    let typed = Arc::make_mut(&mut asked).questions.typed.as_mut().unwrap();
+    let typed = Arc::make_mut(&mut asked).questions.typed.as_mut().map(Arc::make_mut).unwrap();
     let QuestionKind::Choice { options } = &mut typed[0].kind else { panic!("no choice") };
     (options[0].boolean, options[1].boolean) = (Some(true), Some(false));
     let filters = super::filters(&[(BuiltinFilter::Email, Redact)], &[("true", Redact, Some("X"))]);
