@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Principal;
 use crate::ids::ApiKeyId;
-use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateLimits, RateSubject, RateUnit};
+use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateLimits, RateSubject};
 
 /// Counts requests against the rate limits of their callers.
 pub struct CountRequest {
@@ -23,8 +23,7 @@ impl CountRequest {
     /// # Errors
     /// The exceeded rate limit, or shared counts that are unavailable.
     pub async fn execute(&self, caller: &Principal) -> Result<(), RateLimitError> {
-        let subject = RateSubject::of(caller, self.defaults);
-        if subject.has_limit(RateUnit::Requests) { self.limiter.count_request(&subject).await } else { Ok(()) }
+        self.limiter.count_request(&RateSubject::of(caller, self.defaults)).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Decision, SubmitDecisionError};
 use crate::api_key::Principal;
-use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateSubject, RateUnit};
+use crate::rate::{DefaultRates, RateLimitError, RateLimiter, RateSubject};
 use crate::usage::AttemptRecord;
 
 /// The estimated bytes of a body per token.
@@ -32,9 +32,7 @@ impl MeterTokens {
     pub async fn execute(&self, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, RateLimitError> {
         let subject = RateSubject::of(caller, self.defaults);
         let taken = estimate_tokens(body_bytes);
-        if subject.has_limit(RateUnit::Tokens) {
-            self.limiter.take_tokens(&subject, taken).await?;
-        }
+        self.limiter.take_tokens(&subject, taken).await?;
         Ok(TakenTokens { limiter: Arc::clone(&self.limiter), subject, taken, used: 0 })
     }
 }

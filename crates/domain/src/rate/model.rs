@@ -140,14 +140,6 @@ pub struct RateSubject {
     pub workspace: Option<(WorkspaceId, RateLimits)>,
 }
 
-impl RateSubject {
-    /// Returns true if a limit of this unit applies.
-    pub(crate) fn has_limit(&self, unit: RateUnit) -> bool {
-        let workspace = self.workspace.and_then(|(_, limits)| limits.for_unit(unit));
-        self.key.for_unit(unit).or(workspace).is_some()
-    }
-}
-
 /// Limits the rates of callers with evenly filling token buckets (the generic cell rate algorithm).
 ///
 /// # Contract
