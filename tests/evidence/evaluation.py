@@ -1,9 +1,12 @@
 """Runs `tollgate eval`, and reports on random labels of its result files."""
 
+import concurrent.futures
 import json
 import random
 import subprocess
 import time
+import urllib.request
+from decimal import Decimal
 
 # A run of so many labels, drawn from all, and of 100 items for the candidates.
 LABELS = 500
@@ -45,6 +48,10 @@ def group_of(found, question, model):
     return next(group for group in found["groups"] if (group["question"], group["origin"]["model"]) == (question, model))
 
 
+def cascade_of(found, first, last):
+    return next(cascade for cascade in found["cascades"] if [cascade[at]["model"] for at in ("first", "last")] == [first, last])
+
+
 def share(group):
     return group["accuracy"]["share"]
 
@@ -76,3 +83,42 @@ def check_thresholds(gateway, results, group, least_found, least_naive):
     check(broken[0] <= RUNS * DELTA, f"the promise is broken in {broken[0]} of {RUNS} runs")
     check(broken[1] > RUNS * least_naive, f"a threshold that only looks right breaks it in {broken[1]} of {RUNS} runs")
     return sum(point["coverage"]["share"] for point in tested) / len(tested)
+
+
+def check_cost(gateway, slug, questions, items, results, cascade, threshold):
+    """Asks the items of a prediction through a preset with its threshold. Compares what is charged with the charges for
+    the last model alone, and the accepted questions, with the prediction."""
+    first, last = (cascade[at]["model"] for at in ("first", "last"))
+    predicted = next(point for point in cascade["predictions"] if point["threshold"] == threshold)
+    stages, preset = [{"model": first, "accept": {"*": threshold}}, {"model": last}], gateway.path / f"{slug}.json"
+    preset.write_text(json.dumps({"stages": stages, "questions": questions}))
+    gateway.json("preset", "create", slug, "--from", str(preset))
+    key = gateway.json("key", "create", "--name", slug)["key"]
+    time.sleep(1.5)
+    rows = [json.loads(row, parse_float=Decimal) for row in results.read_text().splitlines()[1:]]
+    # The labels of the items with the lowest hashes are used for candidates only.
+    asked = sorted({row["item"] for row in rows}, key=lambda item: item.split("-")[1])[CANDIDATES:]
+    alone = sum(Decimal(row["cost"]) for row in rows if row["asked"] == last and row["item"] in set(asked))
+
+    def call(path, body=None):
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        text = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(f"{gateway.base}/api/v1/{path}", text, headers)) as reply:
+            return json.load(reply, parse_float=Decimal)
+
+    def ask(item):
+        state, _ = items[int(item.split("-")[0]) - 1]
+        return call("systemone", {"model": f"@preset/{slug}", "questions": {}, "state": state})
+
+    with concurrent.futures.ThreadPoolExecutor(8) as callers:
+        answers = list(callers.map(ask, asked))
+    stage_of = [[outcome["stage"] for outcome in answer["outcomes"].values()] for answer in answers]
+    accepted = sum(stages.count(1) for stages in stage_of)
+    shares = [[accepted, sum(map(len, stage_of))], [sum(2 in stages for stages in stage_of), len(asked)]]
+    expected = [[predicted[part][member] for member in ("count", "total")] for part in ("accepted", "escalated")]
+    check(shares == expected, f"{slug}: {shares[0]} questions are accepted, {shares[1]} requests are escalated")
+    charged = sum(Decimal(answer["usage"]["cost"]) for answer in answers)
+    counted = call("key")["data"]["usage"]
+    check(charged == counted, f"{slug}: the answers cost {charged} USD, and the key {counted}")
+    relative, ratio = charged / alone, Decimal(predicted["relative_cost"])
+    check(abs(relative / ratio - 1) < Decimal("0.01"), f"{slug}: costs {relative:.4f}, predicted {ratio:.4f}")

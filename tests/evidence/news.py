@@ -1,19 +1,15 @@
 """One question about BBC news, and a cascade of two models: the small one, and a classifier that is fitted on a part."""
 
-import http.server
 import importlib.util
-import json
 import random
 import re
-import threading
-import urllib.request
 import zlib
 from decimal import Decimal
 from pathlib import Path
 
 import numpy
 
-from evaluation import check, check_thresholds, evaluate, group_of, report, share
+from evaluation import cascade_of, check, check_cost, check_thresholds, evaluate, group_of, report, share
 
 FITTED, LABELLED = 100, 1500
 QUESTION = {
@@ -28,7 +24,7 @@ QUESTION = {
     },
 }
 SECTIONS = list(QUESTION["criteria"])
-SMALL, LARGE = "news/small", "news/large"
+SMALL, LARGE = "counted/small", "counted/classifier"
 
 
 def read():
@@ -66,52 +62,11 @@ class Classifier:
         scores = numpy.exp(features @ self.weights)
         return scores / scores.sum(axis=1, keepdims=True)
 
-    def answer(self, text):
+    def answer(self, text, questions):
         probabilities = self.softmax(self.scale(self.count(text)[None, :]))[0]
         shares = {section: round(float(share), 6) for section, share in zip(SECTIONS, probabilities)}
-        return {"type": "choice", "choice": max(shares, key=shares.get), "probabilities": shares}
-
-
-class Server:
-    """Serves `/v1/systemone`: the classifier, or the small model with the tokens that it does not count."""
-
-    def __init__(self, small, items):
-        classifier = Classifier(items)
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                text = self.rfile.read(int(self.headers["content-length"]))
-                body = json.loads(text)
-                if body["model"] == "small":
-                    call = urllib.request.Request(f"{small}/v1/systemone", text, {"content-type": "application/json"})
-                    with urllib.request.urlopen(call) as reply:
-                        answer = json.load(reply)
-                else:
-                    answers = {name: classifier.answer(body["state"]) for name in body["questions"]}
-                    answer = {"model": body["model"], "answers": answers}
-                # Many tokens a byte, so that rounding is negligible.
-                size = sum(len(json.dumps(part)) for part in (body["state"], body["questions"]))
-                answer["usage"] = {"input_tokens": size, "output_tokens": 0}
-                reply = json.dumps(answer).encode()
-                self.send_response(200)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(reply)))
-                self.end_headers()
-                self.wfile.write(reply)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def __exit__(self, *_):
-        self.server.shutdown()
+        answer = {"type": "choice", "choice": max(shares, key=shares.get), "probabilities": shares}
+        return {name: answer for name in questions}
 
 
 def run(gateway, items):
@@ -123,13 +78,14 @@ def run(gateway, items):
     check(found["comparisons"][0]["mcnemar_p_value"] < 0.001, "the difference is no chance")
     accepted = check_thresholds(gateway, results, small, 0.75, 0.2)
     check(accepted > 0.5, f"most answers are accepted: {accepted:.2f}")
-    cascade = found["cascades"][0]
-    check(cascade["first"]["model"] == SMALL and cascade["pays"], f"a cascade {cascade['finding']}")
+    cascade = cascade_of(found, SMALL, LARGE)
+    check(cascade["pays"], f"a cascade {cascade['finding']}")
     for point in cascade["predictions"]:
         # With one question the state is sent again for each question that is not accepted.
         expected = 0.1 + 1 - point["accepted"]["share"]
         relative = point["relative_cost"]
         check(abs(relative - expected) < 0.1, f"at {point['threshold']} it costs {relative:.2f}, about {expected:.2f}")
+    check_cost(gateway, "news-stages", {"section": QUESTION}, labelled, results, cascade, 0.8)
     # The same answers at nine times the price of the small model.
     dear = gateway.path / "dear.results"
     price = lambda found: f'"cost":{Decimal(found[1]) * 9:f}'

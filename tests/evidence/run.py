@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "conformance"))
 import news  # noqa: E402
 import tickets  # noqa: E402
 from gateway import Gateway  # noqa: E402
+from served import Server  # noqa: E402
 
 CONFIGURATION = """
 [server]
@@ -29,10 +30,10 @@ wire = "system-one"
 base_url = "{sparrow}/v1"
 
 [[providers]]
-slug = "news"
-name = "News"
+slug = "counted"
+name = "Counted"
 wire = "system-one"
-base_url = "{news}/v1"
+base_url = "{counted}/v1"
 
 [[endpoints]]
 model = "sparrow/nano"
@@ -42,16 +43,31 @@ input_usd_per_million_tokens = "1"
 output_usd_per_million_tokens = "0"
 
 [[endpoints]]
-model = "news/small"
-provider = "news"
+model = "counted/small"
+provider = "counted"
 upstream_model = "small"
 input_usd_per_million_tokens = "0.1"
 output_usd_per_million_tokens = "0"
 
 [[endpoints]]
-model = "news/large"
-provider = "news"
-upstream_model = "large"
+model = "counted/classifier"
+provider = "counted"
+upstream_model = "classifier"
+input_usd_per_million_tokens = "1"
+output_usd_per_million_tokens = "0"
+
+[[endpoints]]
+model = "counted/expert"
+provider = "counted"
+upstream_model = "expert"
+independent_questions = true
+input_usd_per_million_tokens = "1"
+output_usd_per_million_tokens = "0"
+
+[[endpoints]]
+model = "counted/expert-on-all"
+provider = "counted"
+upstream_model = "expert"
 input_usd_per_million_tokens = "1"
 output_usd_per_million_tokens = "0"
 """
@@ -84,11 +100,13 @@ def main():
     binary = sys.argv[1]
     items = news.read()
     fitted, labelled = items[: news.FITTED], items[-news.LABELLED :]
-    with Sparrow() as sparrow, news.Server(sparrow, fitted) as served:
-        with Gateway(binary, CONFIGURATION.format(sparrow=sparrow, news=served)) as gateway:
+    asked = tickets.read()
+    models = {"classifier": news.Classifier(fitted).answer, "expert": tickets.Expert(asked).answer}
+    with Sparrow() as sparrow, Server(sparrow, models) as counted:
+        with Gateway(binary, CONFIGURATION.format(sparrow=sparrow, counted=counted)) as gateway:
             key = gateway.json("key", "create", "--name", "evaluation")
             gateway.environment["TOLLGATE_KEY"] = key["key"]
-            tickets.run(gateway)
+            tickets.run(gateway, asked)
             news.run(gateway, labelled)
 
 

@@ -2,10 +2,13 @@
 
 from sys1bench.generators import get_generator
 
-from evaluation import check, check_thresholds, evaluate, group_of, share
+from evaluation import cascade_of, check, check_cost, check_thresholds, evaluate, group_of, share
 
 TICKETS = 1500
 MODEL = "sparrow/nano"
+# The tickets of a cascade, with all questions.
+ASKED_TOGETHER = 500
+SMALL, EXPERT, EXPERT_ON_ALL = "counted/small", "counted/expert", "counted/expert-on-all"
 
 
 def questions_of(item):
@@ -19,8 +22,30 @@ def questions_of(item):
     return questions
 
 
-def run(gateway):
-    items = get_generator("support_tickets", n=TICKETS, seed=1).generate()
+def read():
+    return get_generator("support_tickets", n=TICKETS, seed=1).generate()
+
+
+class Expert:
+    """A model that knows the labels."""
+
+    def __init__(self, items):
+        self.items = {item.state: item.questions for item in items}
+
+    def answer(self, state, questions):
+        known = self.items[state]
+        return {name: self.answer_one(known[name]) for name in questions}
+
+    def answer_one(self, question):
+        label = question.ground_truth
+        if question.type == "noul":
+            return {"type": "noul", "noul": 0.99 if label else 0.01}
+        keys = [option.key for option in question.criteria] if question.type == "choice" else range(len(question.criteria))
+        shares = {str(key): float(key == label) for key in keys}
+        return {"type": question.type, question.type: label, "probabilities": shares}
+
+
+def run(gateway, items):
     found, results = {}, {}
     for name, question in questions_of(items[0]).items():
         labelled = [(item.state, {name: item.questions[name].ground_truth}) for item in items]
@@ -34,3 +59,17 @@ def run(gateway):
         check(finding.startswith("no threshold"), f"{name}: {finding}")
     accepted = check_thresholds(gateway, results["queue"], found["queue"], 0.9, 0.25)
     check(0.2 < accepted < 0.5, f"about a third is accepted: {accepted:.2f}")
+    run_together(gateway, items[:ASKED_TOGETHER])
+
+
+def run_together(gateway, items):
+    """Checks cascades of all questions: the last model receives the open ones, or all."""
+    questions = questions_of(items[0])
+    labelled = [(item.state, {name: item.questions[name].ground_truth for name in questions}) for item in items]
+    models = [SMALL, EXPERT, EXPERT_ON_ALL]
+    results, found = evaluate(gateway, "tickets", questions, labelled, models)
+    for last, received, threshold in ((EXPERT, "open", 0.7), (EXPERT_ON_ALL, "all", 0.5)):
+        cascade = cascade_of(found, SMALL, last)
+        check(cascade["escalated_questions"] == received, f"{last} receives {received} questions")
+        slug = "tickets-" + received
+        check_cost(gateway, slug, questions, labelled, results, cascade, threshold)

@@ -69,16 +69,18 @@ impl UsageRepository for SeaOrmUsageRepository {
         sums::read_sums(self.database.report_readers()?, query, limit).await
     }
 
-    /// Each key's newest record is one step in the index of keys and times.
+    /// Each key's newest record is one step in the index of keys and times. A range of one key and the order by it leave
+    /// no other index: for a key without records PostgreSQL would read those of all others in the order of time.
     async fn last_use(&self, keys: &[ApiKeyId]) -> Result<HashMap<ApiKeyId, DateTime<Utc>>, StoreError> {
         let mut last = HashMap::new();
         let keys: Vec<Vec<u8>> = keys.iter().map(|id| key_column(*id)).collect();
         for piece in chunks(&keys) {
-            let own = (Entity, Column::ApiKey);
+            let own = || Expr::col((api_keys::Entity, api_keys::Column::Id));
             let newest = Query::select()
                 .column(Column::CreatedAt)
                 .from(Entity)
-                .and_where(ExprTrait::equals(Expr::col(own), (api_keys::Entity, api_keys::Column::Id)))
+                .and_where(Expr::col((Entity, Column::ApiKey)).between(own(), own()))
+                .order_by(Column::ApiKey, Order::Desc)
                 .order_by(Column::ChargedAt, Order::Desc)
                 .limit(1)
                 .to_owned();

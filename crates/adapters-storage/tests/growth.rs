@@ -7,15 +7,19 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository};
+use adapters_storage::{
+    Database, SeaOrmBudgetStore, SeaOrmEvidenceRepository, SeaOrmLedgerReports, SeaOrmUsageRepository,
+};
 use chrono::TimeDelta;
 use common::*;
 use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerMaintenance, UsageCharge};
+use domain::evaluation::{AnswerOrigin, Group, LiveAnswers, ReportSettings, TalliedAnswer};
+use domain::evidence::{Evidence, EvidenceFilter, EvidenceRepository, LabelMode, LabelSource, NewLabel};
 use domain::ids::{DecisionId, PresetId, ProcessId, RequestId};
 use domain::json::Json;
 use domain::money::Price;
 use domain::pricing::TokenPrices;
-use domain::statistics::Probability;
+use domain::statistics::{LabelSelection, Probability, is_error_as_written};
 use domain::testing::FixedClock;
 use domain::usage::{
     AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, PresetReference, UsageFilter, UsageGroup, UsageRecord,
@@ -102,6 +106,10 @@ fn evidence(position: u32) -> AnswerEvidence {
     }
 }
 
+fn preset_id() -> PresetId {
+    PresetId::from_uuid(Uuid::from_u128(2))
+}
+
 /// Folds records with evidence of so many answers each, in batches. Returns the number of records, the whole time and the
 /// longest time of a batch.
 async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) -> (u64, Duration, Duration) {
@@ -112,7 +120,7 @@ async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) 
     let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
     let charge = |number| {
         let mut record = typical(number, keys, apart);
-        let preset = PresetReference { id: PresetId::from_uuid(Uuid::from_u128(2)), version: 1 };
+        let preset = PresetReference { id: preset_id(), version: 1 };
         record.preset = (answers > 0).then_some(preset);
         UsageCharge { evidence: (0..answers).map(evidence).collect(), ..UsageCharge::new(record) }
     };
@@ -211,4 +219,79 @@ async fn records_take_little_space_and_time() {
     measure(records, 1).await;
     measure(records, 5_000).await;
     measure(records, 100_000).await;
+}
+
+/// Returns an answer as the report of live evidence counts it.
+fn tallied(row: Evidence) -> (Group, TalliedAnswer) {
+    let Evidence { answer, preset, label, cost, latency, .. } = row;
+    let AnswerEvidence { question, model, provider, wire, method, decision, score, .. } = answer;
+    let (model, method) = (model.as_str().to_owned(), method.as_str().to_owned());
+    let (provider, wire) = (provider.to_string(), wire.to_string());
+    let origin = AnswerOrigin { model, provider, wire, method };
+    let label = label.map(|label| (is_error_as_written(&decision, &label.value, 0), label.source));
+    let latency_ms = latency.map(|latency| u64::try_from(latency.as_millis()).unwrap());
+    (Group { preset_version: preset.version, question, origin }, TalliedAnswer { score, label, cost, latency_ms })
+}
+
+/// Returns the resident memory of this process in MiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+}
+
+/// Five rows of evidence a record: 200,000 records have a million. A tenth has labels.
+#[tokio::test]
+#[ignore = "takes minutes"]
+async fn report_of_evidence_is_read_in_pages() {
+    const PAGE: u64 = 1_000;
+    let folder = Folder::new();
+    let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
+    let (records, ..) = fold(&SeaOrmBudgetStore::new(database.clone()), records(), 5_000, 5).await;
+    let repository = SeaOrmEvidenceRepository::new(database);
+    let mut filter = EvidenceFilter::of_preset(preset_id());
+    // The first walk labels a tenth of the answers, the second one reads them for the report.
+    for is_report in [false, true] {
+        filter.after = None;
+        let (mut answers, mut rows, mut longest, mut most) = (LiveAnswers::default(), 0, Duration::ZERO, 0);
+        let (began, before) = (Instant::now(), memory());
+        loop {
+            let page_began = Instant::now();
+            let page = repository.list(&filter, PAGE).await.unwrap();
+            longest = longest.max(page_began.elapsed());
+            let Some(last) = page.last() else { break };
+            filter.after = Some(last.place());
+            rows += page.len();
+            if is_report {
+                page.into_iter().map(tallied).for_each(|(group, answer)| answers.add(group, answer));
+            } else {
+                let value = Json::parse("false").unwrap();
+                let label = |row: &Evidence| NewLabel {
+                    id: row.id.clone(),
+                    position: row.answer.position,
+                    value: value.clone(),
+                    source: LabelSource::Human,
+                };
+                let labels: Vec<NewLabel> = page.iter().step_by(10).map(label).collect();
+                repository.label(&labels, LabelMode::Each, "system").await.unwrap();
+            }
+            most = most.max(memory());
+        }
+        assert_eq!(rows as u64, 5 * records);
+        if is_report {
+            let reading = began.elapsed();
+            let (alpha, delta) = (Probability::new(0.05).unwrap(), Probability::new(0.1).unwrap());
+            let (selection, computing) = (LabelSelection::Volunteered, Instant::now());
+            let report = answers.report(&ReportSettings { selection, alpha, delta, tolerance: 0, seed: 1 });
+            let labels: usize = report.groups.iter().map(|group| group.labelled.count()).sum();
+            assert_eq!(labels, rows / 10);
+            println!(
+                "report of {rows} rows, {labels} labels: read in {reading:?}, at most {longest:?} a page, figures {:?}, \
+                 {} MiB more",
+                computing.elapsed(),
+                most.saturating_sub(before)
+            );
+            assert!(most.saturating_sub(before) < 64, "the rows are held");
+        }
+    }
 }

@@ -30,6 +30,8 @@ pub const ANSWER: &str =
 const OVERCHARGED_TOKENS: i64 = 2_000;
 const OVERCHARGED: &str =
     r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":2000}}"#;
+const STAGED: &str = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97},"angry":{"type":"noul","noul":0.95}},
+"usage":{"input_tokens":100}}"#;
 /// The latency of the provider.
 const LATENCY: Duration = Duration::from_millis(5);
 /// The disk of the journals of a replica, for segments of 16 MiB: folded ones are kept for ten minutes, but at most
@@ -71,6 +73,8 @@ pub struct Cluster {
     pub upstream: Upstream,
     /// A provider that bills above the bound.
     pub overcharging: Upstream,
+    /// The provider of both stages of the preset.
+    pub staged: Upstream,
 }
 
 /// Returns the behaviour of a provider without faults.
@@ -101,10 +105,11 @@ impl Cluster {
         let stores = Stores::start(fault, has_standby).await?;
         let upstream = Upstream::start(answer_in_time()).await?;
         let overcharging = Upstream::start(Behaviour::Late(LATENCY, OVERCHARGED.to_owned())).await?;
-        let toml = configuration(settings, [&upstream.base_url(), &overcharging.base_url()]);
+        let staged = Upstream::start(Behaviour::Late(LATENCY, STAGED.to_owned())).await?;
+        let toml = configuration(settings, [&upstream, &overcharging, &staged].map(Upstream::base_url));
         let admin_network = Relay::start(stores.database.address().parse()?).await?;
         let admin = install(&(toml.clone() + PATIENT), &admin_network, &stores)?;
-        let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream, overcharging };
+        let mut cluster = Self { replicas: Vec::new(), admin, admin_network, stores, upstream, overcharging, staged };
         cluster.command(&["migrate", "up"]).await?;
         for _ in 0..REPLICAS {
             let replica = cluster.add_replica(&(toml.clone() + HASTY)).await?;
@@ -123,10 +128,15 @@ impl Cluster {
         Ok(Replica { instance, relay, server: Some(server), disk, address, journal })
     }
 
+    /// Returns the providers that bill within the bound.
+    pub fn counted(&self) -> impl Iterator<Item = &Upstream> {
+        [&self.upstream, &self.staged].into_iter()
+    }
+
     /// Creates another folder for commands, for a task that runs beside the faults.
     pub fn second_admin(&self, settings: &Settings) -> Result<Instance> {
-        let (provider, overcharging) = (self.upstream.base_url(), self.overcharging.base_url());
-        let toml = configuration(settings, [&provider, &overcharging]) + PATIENT;
+        let providers = [&self.upstream, &self.overcharging, &self.staged].map(Upstream::base_url);
+        let toml = configuration(settings, providers) + PATIENT;
         install(&toml, &self.admin_network, &self.stores)
     }
 
@@ -233,7 +243,7 @@ fn install(toml: &str, network: &Relay, stores: &Stores) -> Result<Instance> {
     Ok(instance)
 }
 
-fn configuration(settings: &Settings, [provider, overcharging]: [&str; 2]) -> String {
+fn configuration(settings: &Settings, [provider, overcharging, staged]: [String; 3]) -> String {
     let Settings { max_stale, request_timeout, rate_timeout, .. } = settings;
     format!(
         r#"
@@ -269,6 +279,25 @@ attempt_timeout_ms = 4500
 model = "acme/overcharged"
 provider = "beta"
 upstream_model = "judge-1"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
+[[providers]]
+slug = "gamma"
+name = "Gamma AI"
+wire = "system-one"
+base_url = "{staged}"
+api_key = "env:ALPHA_API_KEY"
+attempt_timeout_ms = 4500
+[[endpoints]]
+model = "acme/small"
+provider = "gamma"
+upstream_model = "judge-1"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
+[[endpoints]]
+model = "acme/large"
+provider = "gamma"
+upstream_model = "judge-2"
 input_usd_per_million_tokens = "0.042"
 output_usd_per_million_tokens = "0"
 "#

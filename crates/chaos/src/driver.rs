@@ -14,6 +14,7 @@ use crate::history::{KeyLimit, Operation, Outcome};
 use crate::money::parse_usd;
 use crate::random::Random;
 use crate::recorder::Recorder;
+use crate::subjects::PRESET_SLUG;
 
 /// The clients of each replica.
 pub const CLIENTS: usize = 4;
@@ -24,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(60);
 const RETRY: Duration = Duration::from_millis(100);
 /// One of so many calls is a promotion.
 const PROMOTIONS: usize = 12;
+/// One of so many Decisions requests uses the preset.
+const STAGED: usize = 5;
 /// The beginning of each idempotency key, before the number of the promotion.
 pub const PROMOTION: &str = "chaos-";
 /// The container of all files.
@@ -88,8 +91,11 @@ impl Client {
             let was_accepted = if self.random.below(PROMOTIONS) == 0 {
                 self.promote(keys.unlimited).await
             } else {
-                let key = keys.all[self.random.below(keys.all.len())];
-                decide(&self.recorder, self.replica, self.addresses[self.replica], key).await
+                let is_staged = !keys.staged.is_empty() && self.random.below(STAGED) == 0;
+                let (keys, operation) =
+                    if is_staged { (keys.staged, Operation::DecideInStages) } else { (keys.all, Operation::Decide) };
+                let key = keys[self.random.below(keys.len())];
+                decide(&self.recorder, self.replica, self.addresses[self.replica], (key, operation)).await
             };
             sleep(if was_accepted { PAUSE } else { RETRY }).await;
         }
@@ -118,13 +124,21 @@ impl Client {
 }
 
 /// Sends a Decisions request and records its outcome; returns false if the replica accepted no connection.
-pub async fn decide(recorder: &Recorder, replica: usize, address: SocketAddr, key: usize) -> bool {
-    let model = if recorder.limit(key) == Some(KeyLimit::Overcharged) { "acme/overcharged" } else { "acme/alone" };
-    let body = format!(
-        r#"{{"model":"{model}","questions":{{"refund":{{"type":"noul","instructions":"A refund?"}}}},"state":"{MARK}{key}."}}"#
-    );
+pub async fn decide(
+    recorder: &Recorder,
+    replica: usize,
+    address: SocketAddr,
+    (key, operation): (usize, Operation),
+) -> bool {
+    let question = r#"{"refund":{"type":"noul","instructions":"A refund?"}}"#;
+    let (model, questions) = match (operation, recorder.limit(key)) {
+        (Operation::DecideInStages, _) => (format!("@preset/{PRESET_SLUG}"), "{}"),
+        (_, Some(KeyLimit::Overcharged)) => ("acme/overcharged".to_owned(), question),
+        _ => ("acme/alone".to_owned(), question),
+    };
+    let body = format!(r#"{{"model":"{model}","questions":{questions},"state":"{MARK}{key}."}}"#);
     let call = decisions(&recorder.secret(key), body);
-    let started = recorder.invoke(Operation::Decide, replica, key);
+    let started = recorder.invoke(operation, replica, key);
     let outcome = outcome_of(call.send(address).await);
     let was_accepted = outcome != Outcome::Failed;
     recorder.complete(&started, outcome);
@@ -147,7 +161,12 @@ fn outcome_of(reply: anyhow::Result<Reply>) -> Outcome {
     };
     if reply.status == 200 {
         return match body["id"].as_str() {
-            Some(id) => Outcome::Ok { id: id.to_owned(), cost_pico: usd(&body["usage"]["cost"]).unwrap_or_default() },
+            Some(id) => {
+                let stages = body["outcomes"].as_object().into_iter().flat_map(|outcomes| outcomes.values());
+                let stage = stages.filter_map(|outcome| outcome["stage"].as_i64()).max().unwrap_or_default();
+                let cost_pico = usd(&body["usage"]["cost"]).unwrap_or_default();
+                Outcome::Ok { id: id.to_owned(), cost_pico, stage }
+            }
             None => Outcome::Invalid(format!("no id in {body}")),
         };
     }

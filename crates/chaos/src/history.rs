@@ -30,6 +30,8 @@ pub struct Call {
 pub enum Operation {
     /// A Decisions request.
     Decide,
+    /// A Decisions request of the preset with two stages, each of which calls the provider.
+    DecideInStages,
     /// The promotion of a container file, by its number.
     Promote {
         /// The number of the file.
@@ -37,6 +39,22 @@ pub enum Operation {
         /// The number in its idempotency key. A client repeats a call with its number until it succeeds.
         number: u64,
     },
+}
+
+impl Operation {
+    /// Returns the number of calls of the provider that an answer costs; `None` if it is no Decisions request.
+    pub fn provider_calls(self) -> Option<i64> {
+        match self {
+            Self::Decide => Some(1),
+            Self::DecideInStages => Some(2),
+            Self::Promote { .. } => None,
+        }
+    }
+
+    /// Returns true for Decisions requests.
+    pub fn is_decision(self) -> bool {
+        self.provider_calls().is_some()
+    }
 }
 
 /// The outcome of a call.
@@ -48,6 +66,8 @@ pub enum Outcome {
         id: String,
         /// The cost of the answer.
         cost_pico: i64,
+        /// The last stage that answered a question; 0 without stages.
+        stage: i64,
     },
     /// An error response.
     Rejected {
@@ -265,6 +285,8 @@ pub struct Record {
     pub cost_pico: i64,
     /// The time that the charge counts in, in milliseconds since 1970; `None` if the record names none.
     pub charged_at: Option<i64>,
+    /// The questions with evidence; `None` if the request names no preset.
+    pub evidence: Option<Vec<String>>,
 }
 
 /// A counter of an account.
@@ -303,6 +325,8 @@ pub enum Content {
 pub struct Snapshot {
     /// The usage records.
     pub records: Vec<Record>,
+    /// The rows of evidence whose record is missing.
+    pub lone_evidence: Vec<String>,
     /// The counters of the limited accounts, by scope and subject.
     pub counters: BTreeMap<(String, String), Counter>,
     /// The states of counters above their limits.
@@ -339,8 +363,8 @@ pub struct Violation {
 impl History {
     /// Returns the acknowledged Decisions answers: the call, the id and the cost.
     pub fn answers(&self) -> impl Iterator<Item = (&Call, &str, i64)> {
-        self.calls.iter().filter_map(|call| match (&call.operation, &call.outcome) {
-            (Operation::Decide, Outcome::Ok { id, cost_pico }) => Some((call, id.as_str(), *cost_pico)),
+        self.calls.iter().filter(|call| call.operation.is_decision()).filter_map(|call| match &call.outcome {
+            Outcome::Ok { id, cost_pico, .. } => Some((call, id.as_str(), *cost_pico)),
             _ => None,
         })
     }

@@ -17,6 +17,8 @@ pub struct KeySet {
     pub lasting: Vec<usize>,
     /// All keys of the current phase: the lasting ones, those whose limits end in the phase, and one with a rate.
     pub all: Vec<usize>,
+    /// The keys that use the preset: of the default workspace, and charged within their holds.
+    pub staged: Vec<usize>,
 }
 
 /// A client's view of a run: its keys, and the place for its calls.

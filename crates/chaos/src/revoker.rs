@@ -12,7 +12,7 @@ use tollgate_tests::Instance;
 
 use crate::cluster;
 use crate::driver::decide;
-use crate::history::{KeyLimit, Millis, Revocation};
+use crate::history::{KeyLimit, Millis, Operation, Revocation};
 use crate::recorder::Recorder;
 use crate::subjects::text;
 
@@ -85,7 +85,7 @@ impl Revoking {
             let (recorder, ended) = (Arc::clone(&self.recorder), Arc::clone(&ended));
             uses.spawn(async move {
                 while !ended.load(Ordering::Relaxed) {
-                    decide(&recorder, replica, address, key).await;
+                    decide(&recorder, replica, address, (key, Operation::Decide)).await;
                     sleep(PAUSE).await;
                 }
             });

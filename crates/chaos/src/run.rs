@@ -14,7 +14,7 @@ use crate::check::check;
 use crate::cluster::{Cluster, REPLICAS, settings};
 use crate::driver::{CONTAINER, Files, Load};
 use crate::faults::FaultInjector;
-use crate::history::{Call, FaultWindow, History, Millis, Operation, Outcome, ResourceUsage, Settings, Snapshot};
+use crate::history::{Call, FaultWindow, History, Millis, Outcome, ResourceUsage, Settings, Snapshot};
 use crate::probe::{Probe, count_provider_calls, p99};
 use crate::random::Random;
 use crate::recorder::Recorder;
@@ -184,7 +184,7 @@ impl Stand<'_> {
             }
         }
         sleep(self.fault).await;
-        count_provider_calls(&cluster.upstream, self.recorder);
+        cluster.counted().for_each(|provider| count_provider_calls(provider, self.recorder));
         let window = FaultWindow {
             fault: phase.to_string(),
             replica: phase.fault.has_one_target().then_some(phase.replica),
@@ -206,7 +206,7 @@ impl Stand<'_> {
         let times = self.recorder.with_calls(|calls| {
             let during = calls.iter().filter(|call| call.invoked >= began && call.completed <= ended);
             let answered =
-                during.filter(|call| call.operation == Operation::Decide && matches!(call.outcome, Outcome::Ok { .. }));
+                during.filter(|call| call.operation.is_decision() && matches!(call.outcome, Outcome::Ok { .. }));
             answered.map(|call| call.completed - call.invoked).collect()
         });
         ResourceUsage { memory_kib, processor_permille, p99_ms: p99(times), delay_ms }
@@ -223,7 +223,7 @@ impl Stand<'_> {
                     .iter()
                     .rev()
                     .take_while(|call| call.completed >= ended)
-                    .filter(|call| call.operation == Operation::Decide && lasting.contains(&call.key))
+                    .filter(|call| call.operation.is_decision() && lasting.contains(&call.key))
                     .collect();
                 has_recovered(&later, &lasting, ended, now)
             });
@@ -262,7 +262,7 @@ async fn end(
             server.stop().await?;
         }
     }
-    count_provider_calls(&cluster.upstream, recorder);
+    cluster.counted().for_each(|provider| count_provider_calls(provider, recorder));
     // A process that could not fold into the new database has left its journal to the next start.
     let serving = if history.failovers.is_empty() { 1 } else { REPLICAS };
     snapshot::sweep(cluster, serving).await?;
@@ -291,6 +291,7 @@ async fn put_files(cluster: &Cluster, contents: &[Vec<u8>]) -> Result<Files> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::Operation;
 
     fn call(replica: usize, key: usize, invoked: Millis, outcome: Outcome) -> Call {
         let completed = invoked + 10;
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn replicas_have_recovered_when_all_answer_and_none_rejects() {
-        let ok = || Outcome::Ok { id: "a".to_owned(), cost_pico: 0 };
+        let ok = || Outcome::Ok { id: "a".to_owned(), cost_pico: 0, stage: 0 };
         let pairs = (0..REPLICAS).flat_map(|replica| [(replica, 0), (replica, 1)]);
         let calls: Vec<Call> = pairs.map(|(replica, key)| call(replica, key, 1_000, ok())).collect();
         let recovered =

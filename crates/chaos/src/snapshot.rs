@@ -124,6 +124,7 @@ pub async fn read(cluster: &Cluster, files: &[Vec<u8>], provider_calls: BTreeMap
     let counters = "SELECT scope, subject, spent_pico, allotted_pico FROM spend_counters WHERE \"interval\" = 'total'";
     let mut snapshot = Snapshot {
         records: records(cluster).await?,
+        lone_evidence: lone_evidence(cluster)?,
         allotted_pico: cell(&query(cluster, "SELECT COALESCE(SUM(amount_pico), 0) FROM allowances")?, 0, 0)?.parse()?,
         provider_calls,
         documents: documents(cluster)?,
@@ -163,15 +164,15 @@ async fn records(cluster: &Cluster) -> Result<Vec<Record>> {
     let column =
         |name| columns.iter().position(|column| *column == name).with_context(|| format!("no {name}: {columns:?}"));
     let (id, outcome, cost) = (column("id")?, column("outcome")?, column("cost_usd")?);
-    let times = charge_times(cluster)?;
+    let (times, evidence) = (charge_times(cluster)?, evidence(cluster)?);
     let record = |line: &str| {
         // These columns come before every column that may contain a comma.
         let cells: Vec<&str> = line.split(',').collect();
         let cell = |index: usize| cells.get(index).copied().context("a line without all columns");
         let cost_pico = parse_usd(cell(cost)?).with_context(|| format!("no cost in {line}"))?;
         let id = cell(id)?.to_owned();
-        let charged_at = times.get(&id).copied();
-        Ok(Record { id, outcome: cell(outcome)?.to_owned(), cost_pico, charged_at })
+        let (charged_at, evidence) = (times.get(&id).copied(), evidence.get(&id).cloned());
+        Ok(Record { id, outcome: cell(outcome)?.to_owned(), cost_pico, charged_at, evidence })
     };
     lines.map(record).collect()
 }
@@ -180,6 +181,23 @@ async fn records(cluster: &Cluster) -> Result<Vec<Record>> {
 fn charge_times(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
     let rows = query(cluster, "SELECT 'gen-dec-' || encode(id, 'hex'), charged_at FROM usage_records")?;
     rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, cell(&rows, row, 1)?.parse()?))).collect()
+}
+
+/// Returns the questions with evidence of the records with a preset, in their order, by the id of the answer.
+fn evidence(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>> {
+    let sql = "SELECT 'gen-dec-' || encode(r.id, 'hex'), COALESCE(string_agg(e.question, ' ' ORDER BY e.question), '') \
+               FROM usage_records AS r LEFT JOIN evidence AS e ON e.record_id = r.id \
+               WHERE r.preset_id IS NOT NULL GROUP BY r.id";
+    let rows = query(cluster, sql)?;
+    let questions = |row| anyhow::Ok(cell(&rows, row, 1)?.split_whitespace().map(str::to_owned).collect());
+    rows.iter().enumerate().map(|(row, _)| Ok((cell(&rows, row, 0)?, questions(row)?))).collect()
+}
+
+/// Returns the evidence without the record of a request with a preset.
+fn lone_evidence(cluster: &Cluster) -> Result<Vec<String>> {
+    let sql = "SELECT 'gen-dec-' || encode(e.record_id, 'hex'), e.question FROM evidence AS e \
+               LEFT JOIN usage_records AS r ON r.id = e.record_id WHERE r.preset_id IS NULL";
+    Ok(query(cluster, sql)?.iter().map(|row| row.join(" | ")).collect())
 }
 
 /// Returns what the connections to the database are doing.

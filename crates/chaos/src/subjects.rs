@@ -9,6 +9,12 @@ use crate::history::{Account, KeyLimit, Settings};
 use crate::money::format_usd;
 use crate::recorder::{KeySet, Recorder};
 
+/// The preset of the load, and its questions.
+pub const PRESET_SLUG: &str = "triage";
+pub const PRESET_QUESTIONS: [&str; 2] = ["angry", "refund"];
+/// The first stage accepts one of the two answers of [`crate::cluster`], and the second one is asked both again.
+const PRESET: &str = r#"{"stages":[{"model":"acme/small","accept":{"*":0.9,"refund":0.99}},{"model":"acme/large","accept":{"*":0.9}}],
+"questions":{"refund":{"type":"noul","instructions":"A refund?"},"angry":{"type":"noul","instructions":"Angry?"}}}"#;
 /// A limit that no run reaches.
 const ROOMY_PICO: i64 = 1_000 * 1_000_000_000_000;
 
@@ -33,9 +39,12 @@ pub async fn create_lasting_keys(cluster: &Cluster, recorder: &Recorder) -> Resu
     let limit = format_usd(ROOMY_PICO);
     let roomy = create_key(cluster, recorder, "roomy", &["--limit-usd", &limit], KeyLimit::Roomy).await?;
     let keys = LastingKeys { unlimited: unlimited.index, roomy: roomy.index };
+    std::fs::write(cluster.admin.path().join("preset.json"), PRESET)?;
+    cluster.json(&["preset", "create", PRESET_SLUG, "--from", "preset.json"]).await?;
     add_account(cluster, recorder, "key", roomy.id, (ROOMY_PICO, 0), roomy.index)?;
     let lasting = vec![keys.unlimited, keys.roomy];
-    recorder.activate(KeySet { unlimited: keys.unlimited, all: lasting.clone(), lasting });
+    // The preset is in force on every replica later, with the keys of the first phase.
+    recorder.activate(KeySet { unlimited: keys.unlimited, all: lasting.clone(), lasting, staged: Vec::new() });
     Ok(keys)
 }
 
@@ -58,7 +67,8 @@ pub async fn create_phase_keys(
     )?;
     let LastingKeys { unlimited, roomy } = lasting;
     let all = vec![unlimited, unlimited, roomy, own, guarded, credited, rated, overcharged];
-    recorder.activate(KeySet { unlimited, lasting: vec![unlimited, roomy], all });
+    let staged = vec![unlimited, roomy, own, guarded, rated];
+    recorder.activate(KeySet { unlimited, lasting: vec![unlimited, roomy], all, staged });
     Ok(())
 }
 

@@ -53,6 +53,7 @@ mod memory_shapes;
 mod metrics;
 mod migrations;
 mod moved_stores;
+mod next_commands;
 mod object_store;
 mod operation;
 mod operator;

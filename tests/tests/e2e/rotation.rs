@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tollgate_tests::{Call, Key, Server};
+use tollgate_tests::{Call, Instance, Key, Server};
 
 use crate::gateway::{TestGateway, body, outdated_for};
 use crate::limits::{ensure_audit_passes, gateway};
@@ -165,4 +166,148 @@ async fn rotation_needs_a_management_key_and_a_live_key() -> Result<()> {
         gateway.instance.refused(&["key", "rotate", name]).await?;
     }
     Ok(())
+}
+
+/// A rotation with a grace, between two servers on PostgreSQL.
+struct Grace<'a> {
+    gateway: &'a TestGateway,
+    /// The server that changes the key.
+    changing: &'a Server,
+    /// The other one.
+    other: &'a Server,
+}
+
+impl Grace<'_> {
+    fn managing(&self, call: Call) -> Call {
+        call.key(&self.gateway.management.secret)
+    }
+
+    fn of_key(&self, method: Method, name: &str) -> Call {
+        self.managing(Call::new(method, format!("/api/v1/keys/{name}")))
+    }
+
+    /// Rotates the key of this name; returns it with its new secret.
+    async fn rotate(&self, name: &str, seconds: u32) -> Result<Key> {
+        let call = rotation(self.gateway, name).json(json!({"grace_seconds": seconds}).to_string());
+        let answer = self.changing.send(&call).await?.ok()?;
+        ensure!(answer["data"]["previous_secret_expires_at"].is_null() == (seconds == 0), "{answer}");
+        rotated(&answer)
+    }
+
+    /// Creates a key and rotates it; returns the key with the old and with the new secret, which both servers accept.
+    async fn start(&self, seconds: u32) -> Result<(Key, Key)> {
+        let old = self.gateway.instance.inference_key().await?;
+        for server in [self.changing, self.other] {
+            ensure!(status(server, &old.secret).await? == 200, "the first request caches the key");
+        }
+        let new = self.rotate(&old.hash, seconds).await?;
+        ensure!(new.id == old.id && new.hash != old.hash, "another key");
+        Ok((old, new))
+    }
+
+    /// Waits until the other server rejects the secret.
+    async fn ensure_ends(&self, secret: &str, since: Instant, change: &str) -> Result<()> {
+        let took = outdated_for(self.other, &reading(secret), 401, since).await?;
+        ensure!(took <= DEATH, "{change}: the old secret lived on for {took:?}");
+        ensure!(status(self.changing, secret).await? == 401, "{change}: the changing server accepts the old secret");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn grace_keeps_old_secret_on_every_server_until_its_end() -> Result<()> {
+    let gateway = TestGateway::of(Instance::on_postgres("")?).await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let grace = Grace { gateway: &gateway, changing: &gateway.server, other: &beside };
+    let seconds = 2;
+    let since = Instant::now();
+    let (old, new) = grace.start(seconds).await?;
+    // Time enough for a response before the grace ends.
+    let during = Duration::from_millis(1_700);
+    let mut tries = 0;
+    while since.elapsed() < during {
+        for (server, secret) in [
+            (&beside, &old.secret),
+            (&beside, &new.secret),
+            (&gateway.server, &old.secret),
+            (&gateway.server, &new.secret),
+        ] {
+            let own = server.send(&Call::get("/api/v1/key").key(secret)).await?;
+            // A response after the grace proves nothing.
+            if since.elapsed() < during {
+                ensure!(own.ok()?["data"]["id"] == old.id.as_str(), "{}", own.text());
+                tries += 1;
+            }
+        }
+        let by_old_hash = beside.send(&grace.of_key(Method::GET, &old.hash)).await?;
+        if since.elapsed() < during {
+            let record = &by_old_hash.ok()?["data"];
+            ensure!(record["hash"] == new.hash.as_str() && record["id"] == old.id.as_str(), "{record}");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    ensure!(tries > 0, "the machine was too slow to send a request during the grace");
+    tokio::time::sleep_until(since + Duration::from_secs(seconds.into())).await;
+    for server in [&gateway.server, &beside] {
+        // The grace began after `since`.
+        let took = outdated_for(server, &reading(&old.secret), 401, Instant::now()).await?;
+        ensure!(took <= DEATH, "the old secret lived on for {took:?} after the grace");
+        ensure!(status(server, &new.secret).await? == 200, "the new secret stays valid");
+        server.send(&grace.of_key(Method::GET, &old.hash)).await?.error(404, "Resource not found")?;
+    }
+    let ended = gateway.server.send(&grace.of_key(Method::GET, &new.hash)).await?.ok()?;
+    ensure!(ended["data"]["hash"] == new.hash.as_str(), "{ended}");
+    beside.stop().await
+}
+
+/// The grace is far longer than the test: only the change ends it.
+#[tokio::test]
+async fn rotation_disabling_and_deletion_end_the_grace_on_the_other_server() -> Result<()> {
+    const LONG: u32 = 600;
+    let gateway = TestGateway::of(Instance::on_postgres("")?).await?;
+    let beside = gateway.instance.serve_beside().await?;
+    let grace = Grace { gateway: &gateway, changing: &gateway.server, other: &beside };
+    let disable = |name: &str| grace.of_key(Method::PATCH, name).json(r#"{"disabled":true}"#);
+    let enable = |name: &str| grace.of_key(Method::PATCH, name).json(r#"{"disabled":false}"#);
+
+    // Another rotation: the secret before it has the grace, the one before that has none.
+    let (first, second) = grace.start(LONG).await?;
+    let both = async |secrets: [&str; 2]| -> Result<()> {
+        for server in [&gateway.server, &beside] {
+            for secret in secrets {
+                ensure!(status(server, secret).await? == 200, "a secret is rejected during its grace");
+            }
+        }
+        Ok(())
+    };
+    both([&first.secret, &second.secret]).await?;
+    let third = grace.rotate(&first.hash, LONG).await?;
+    grace.ensure_ends(&first.secret, Instant::now(), "rotation").await?;
+    both([&second.secret, &third.secret]).await?;
+    let fourth = grace.rotate(&second.hash, 0).await?;
+    grace.ensure_ends(&second.secret, Instant::now(), "rotation without a grace").await?;
+    grace.ensure_ends(&third.secret, Instant::now(), "rotation without a grace").await?;
+    both([&fourth.secret, &fourth.secret]).await?;
+
+    // The path takes the old hash. Enabling gives the old secret nothing back.
+    let (old, new) = grace.start(LONG).await?;
+    both([&old.secret, &new.secret]).await?;
+    gateway.server.send(&disable(&old.hash)).await?.ok()?;
+    let since = Instant::now();
+    grace.ensure_ends(&old.secret, since, "disabling").await?;
+    grace.ensure_ends(&new.secret, since, "disabling").await?;
+    let enabled = gateway.server.send(&enable(&new.hash)).await?.ok()?;
+    ensure!(enabled["data"]["previous_secret_expires_at"].is_null(), "{enabled}");
+    outdated_for(&beside, &reading(&new.secret), 200, Instant::now()).await?;
+    for server in [&gateway.server, &beside] {
+        ensure!(status(server, &old.secret).await? == 401, "the old secret works again after disabling");
+    }
+
+    let (old, new) = grace.start(LONG).await?;
+    both([&old.secret, &new.secret]).await?;
+    gateway.server.send(&grace.of_key(Method::DELETE, &old.hash)).await?.ok()?;
+    let since = Instant::now();
+    grace.ensure_ends(&old.secret, since, "deletion").await?;
+    grace.ensure_ends(&new.secret, since, "deletion").await?;
+    beside.stop().await
 }

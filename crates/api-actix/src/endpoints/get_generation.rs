@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
 use domain::decision::{Generation, GetGenerationError};
 use domain::ids::DecisionId;
@@ -30,15 +29,12 @@ fn describe() -> Operation {
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
     Operation::new("getGeneration", "Get the record of a Decisions request")
         .description(
-            "An inference key reads the records of its workspace, a management key those of its workspaces. Members \
+            "An inference key reads its own records, a management key those of its workspaces. Members \
              outside this schema are always null.",
         )
         .parameter(id.build())
         .answer(body, "The record", &[400, 404])
 }
-
-/// A record belongs to one workspace and must not be cached on the way.
-const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 
 impl From<GetGenerationError> for ApiError {
     fn from(error: GetGenerationError) -> Self {
@@ -55,9 +51,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
         ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
     })?;
     let generation = call.routed().get_generation.execute(caller, &id).await?;
-    Ok(HttpResponse::Ok()
-        .insert_header((CACHE_CONTROL, CACHE_POLICY))
-        .json(Data { data: GenerationView::new(&generation) }))
+    Ok(HttpResponse::Ok().json(Data { data: GenerationView::new(&generation) }))
 }
 
 /// The record of a Decisions request.

@@ -4,7 +4,6 @@ use domain::api_key::{GetOwnKeyError, OwnKey};
 
 use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
-use crate::http::response::no_store;
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/key", |call, caller, _| Box::pin(handle(call, caller)), tags::KEYS, describe);
@@ -32,8 +31,7 @@ impl From<GetOwnKeyError> for ApiError {
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let own = call.gateway.services.get_own_key.execute(caller).await?;
-    // A key's amounts change with every request.
-    Ok(no_store(Data::respond(StatusCode::OK, View::new(&own))))
+    Ok(Data::respond(StatusCode::OK, View::new(&own)))
 }
 
 /// The caller's key.

@@ -71,6 +71,7 @@ impl<'a> View<'a> {
 // The members before `wire` are those that existing clients decode.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ModelEndpoint)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent member of the API")]
 pub(super) struct EndpointView<'a> {
     name: String,
     model_id: &'a str,
@@ -122,6 +123,8 @@ pub(super) struct EndpointView<'a> {
     upstream_model: &'a str,
     /// The supported question types: `noul`, `choice`, `score`, `box`.
     question_types: Vec<&'static str>,
+    /// True if the provider answers each question by itself: of a later stage of a preset it receives the open ones only.
+    independent_questions: bool,
     limits: Limits,
     /// The transport of images: `none`, `assets`, `images` or `input`.
     images: &'static str,
@@ -228,6 +231,7 @@ impl<'a> EndpointView<'a> {
             wire: endpoint.wire.as_str(),
             upstream_model: &endpoint.upstream_model,
             question_types: question_types(endpoint),
+            independent_questions: endpoint.independent_questions,
             limits: Limits {
                 max_questions: limits.max_questions,
                 max_options: limits.max_options,

@@ -7,7 +7,6 @@ use wires::client::{ErrorLocation, check_names, read_members};
 
 use crate::endpoints::prelude::*;
 use crate::http::body::JsonBody;
-use crate::http::response::no_cache;
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -45,7 +44,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_optional_json(payload).await?;
     let model = body.as_ref().map(JsonBody::text).transpose()?.map(read_model).transpose()?.flatten();
     let (endpoint, test) = call.routed().test_providers.execute(by, &call.id()?, model.as_deref()).await?;
-    Ok(no_cache(Data { data: ProviderTestReport::new(&endpoint, &test) }))
+    Ok(HttpResponse::Ok().json(Data { data: ProviderTestReport::new(&endpoint, &test) }))
 }
 
 fn read_model(text: &str) -> Result<Option<String>, ApiError> {

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::call::Call;
 use super::conditions::{idempotency_key, if_match};
 use super::error::ApiError;
-use super::response::{CACHE_POLICY, Data};
+use super::response::Data;
 use super::routes::Outcome;
 
 /// The cache policy of a response with a secret.
@@ -53,13 +53,14 @@ impl RecordResponse {
         Self { secret_of: Some(id.to_string()), ..self }
     }
 
-    /// Creates the response. This is the only place that sets the entity tag and the cache policy of a record.
+    /// Creates the response. This is the only place that sets the entity tag of a record.
     pub(crate) fn respond(self) -> HttpResponse {
-        let policy = if self.secret_of.is_some() { SECRET_CACHE_POLICY } else { CACHE_POLICY };
         let mut response = HttpResponse::with_body(self.status, self.body).map_into_boxed_body();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, policy);
+        if self.secret_of.is_some() {
+            headers.insert(CACHE_CONTROL, SECRET_CACHE_POLICY);
+        }
         if let Some(etag) = self.version.and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok()) {
             headers.insert(ETAG, etag);
         }

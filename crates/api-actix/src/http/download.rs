@@ -5,9 +5,7 @@ use std::ops::Range;
 use actix_web::HttpResponse;
 use actix_web::body::SizedStream;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, HeaderMap, HeaderValue, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
-};
+use actix_web::http::header::{CONTENT_DISPOSITION, HeaderMap, HeaderValue, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS};
 use bytes::Bytes;
 use domain::container::ByteSource;
 use domain::error::{ErrorKind, StoreError};
@@ -17,7 +15,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::call::Call;
 use super::error::ApiError;
-use super::response::CACHE_POLICY;
 
 /// The media type of every download: clients decode no other, and no browser runs it.
 pub(crate) const OCTET_STREAM: &str = "application/octet-stream";
@@ -124,7 +121,6 @@ pub(crate) fn respond(
         .content_type(OCTET_STREAM)
         .insert_header((CONTENT_DISPOSITION, disposition(path)))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((CACHE_CONTROL, CACHE_POLICY))
         .body(body);
     response.extensions_mut().insert(UntilWritten::new(memory));
     Ok(response)

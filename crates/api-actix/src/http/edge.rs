@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use actix_web::body::{BodySize, MessageBody as _};
 use actix_web::http::Method;
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use chrono::{DateTime, Utc};
@@ -30,7 +30,9 @@ use super::call::{Admitted, Call};
 use super::client::{Credentials, authenticate, client_address};
 use super::envelope;
 use super::error::{ApiError, ErrorFormat};
+use super::parameters;
 use super::recorder::{Answer, InFlightRequest};
+use super::response::CACHE_POLICY;
 use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Route, RouteMatch, RouteTable, path_hint};
 use crate::gateway::Gateway;
 use crate::operator::Door;
@@ -73,6 +75,9 @@ pub(crate) async fn serve(
         let write = || write_error(&error, format, &gateway, &request, &request_id, pattern);
         REQUEST_ID.sync_scope(request_id.clone(), write)
     });
+    if matched.is_some_and(|matched| matched.route.is_private()) && !response.headers().contains_key(CACHE_CONTROL) {
+        response.headers_mut().insert(CACHE_CONTROL, CACHE_POLICY);
+    }
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         if matched.is_some_and(|matched| matched.route.is_for_vendor_clients()) {
             response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
@@ -208,6 +213,7 @@ async fn answer(
                     KeyedHandler::AnyKey(handle) => handle(&call, &caller, payload).await,
                     KeyedHandler::Management(handle) => {
                         let by = caller.authority(|key| call.actor_of(key))?;
+                        parameters::check_names(request.query_string(), route.query)?;
                         handle(&call, &by, payload).await
                     }
                 }

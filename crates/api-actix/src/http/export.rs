@@ -1,7 +1,7 @@
 //! Exports: a whole list as a stream of lines, one at a time for a key.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::header::{CONTENT_DISPOSITION, X_CONTENT_TYPE_OPTIONS};
 use bytes::Bytes;
 use domain::error::StoreError;
 use futures_util::stream;
@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::call::Call;
 use super::error::ApiError;
 use super::export_places::ExportPlace;
-use super::response::CACHE_POLICY;
 use super::{download, parameters};
 
 /// The media type of CSV.
@@ -91,7 +90,6 @@ pub(crate) fn respond<S: 'static>(
         .content_type(media_type)
         .insert_header((CONTENT_DISPOSITION, download::disposition(&format!("{name}.{extension}"))))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((CACHE_CONTROL, CACHE_POLICY))
         .streaming(lines);
     response.extensions_mut().insert(UntilWritten::new((memory, place)));
     Ok(response)

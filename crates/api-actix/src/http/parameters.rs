@@ -110,9 +110,8 @@ pub(crate) const UNIQUE_NAME: &str = "unique_name";
 /// Returns true if a creation rejects a name that another resource has.
 ///
 /// # Errors
-/// As [`switch`], and 400 for another parameter.
+/// As [`switch`].
 pub(crate) fn unique_name(query: &str) -> Result<bool, ApiError> {
-    check_names(query, &[UNIQUE_NAME])?;
     Ok(switch(query, UNIQUE_NAME)?.unwrap_or_default())
 }
 

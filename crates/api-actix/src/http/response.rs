@@ -29,11 +29,6 @@ pub(crate) struct Page<T> {
     pub(crate) total_count: u64,
 }
 
-/// Creates the response with a body that caches must revalidate each time.
-pub(crate) fn no_cache(body: impl Serialize + ToSchema) -> HttpResponse {
-    HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(body)
-}
-
 /// A page of an append-only list: `{"data":[…],"next_cursor":…}`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CursorPage<T> {
@@ -46,7 +41,7 @@ pub(crate) struct CursorPage<T> {
 impl<T: Serialize + ToSchema> CursorPage<T> {
     /// Creates the response with a page of records.
     pub(crate) fn respond(self) -> HttpResponse {
-        no_cache(self)
+        HttpResponse::Ok().json(self)
     }
 }
 
@@ -59,33 +54,27 @@ pub(crate) struct Deleted {
 impl<T: Serialize + ToSchema> Data<T> {
     /// Creates the response with one record.
     pub(crate) fn respond(status: StatusCode, data: T) -> HttpResponse {
-        HttpResponse::build(status).insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { data })
+        HttpResponse::build(status).json(Self { data })
     }
 }
 
 impl<T: Serialize + ToSchema> Page<T> {
     /// Creates the response with a page of records.
     pub(crate) fn respond(data: Vec<T>, total_count: u64) -> HttpResponse {
-        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { data, total_count })
+        HttpResponse::Ok().json(Self { data, total_count })
     }
 }
 
 impl Deleted {
     /// Creates the response to a deletion.
     pub(crate) fn respond() -> HttpResponse {
-        HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Self { deleted: true })
+        HttpResponse::Ok().json(Self { deleted: true })
     }
 }
 
-/// Responses need a key, so shared caches must not store them, and clients must revalidate each time.
+/// The policy of responses that need a key: shared caches must not store them, and clients must revalidate each time.
 pub(crate) const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// Marks a response as one that must not be stored: it has a secret, or amounts that change with every request.
-pub(crate) fn no_store(mut response: HttpResponse) -> HttpResponse {
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    response
-}
 
 /// A response body with its entity tag, ready to be sent any number of times.
 #[derive(Debug, Clone)]

@@ -104,6 +104,8 @@ pub(crate) struct Route {
     /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
     pub(crate) reads_body: bool,
     pub(crate) clients: Clients,
+    /// The names of the query parameters of a management route. Other routes check theirs.
+    pub(crate) query: &'static [&'static str],
     /// The tag in the OpenAPI document, one of `operation::tags`.
     pub(crate) tag: &'static str,
     /// Describes parameters, body and responses for the OpenAPI document.
@@ -169,6 +171,7 @@ impl Route {
             handler,
             reads_body: false,
             clients: Clients::OfContract,
+            query: &[],
             tag,
             describe,
         }
@@ -182,6 +185,11 @@ impl Route {
     /// Lets the handler read the body.
     pub(crate) const fn with_body(self) -> Self {
         Self { reads_body: true, ..self }
+    }
+
+    /// Names the query parameters of a management route.
+    pub(crate) const fn with_query(self, query: &'static [&'static str]) -> Self {
+        Self { query, ..self }
     }
 
     /// Serves vendor clients.
@@ -210,6 +218,12 @@ impl Route {
     /// Returns true if denied changes are recorded in the audit log.
     pub(crate) const fn is_audited(&self) -> bool {
         matches!(self.handler, Handler::Keyed(KeyedHandler::Management(_)))
+    }
+
+    /// Returns true if caches must not share the responses. Those of other POST requests are not cached anyway.
+    pub(super) const fn is_private(&self) -> bool {
+        let is_cached = self.is_audited() || !matches!(self.method, Method::Post);
+        is_cached && !self.is_open() && !self.is_for_vendor_clients()
     }
 
     fn is_same_path(&self, other: &Self) -> bool {
@@ -445,6 +459,24 @@ mod tests {
         let missing: Vec<_> =
             listed.iter().filter(|pattern| !ROUTES.iter().any(|route| route.pattern == **pattern)).collect();
         assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn management_routes_take_the_described_query_parameters() {
+        for route in ROUTES {
+            let description = serde_json::to_value((route.describe)().description).unwrap();
+            let parameters = description["parameters"].as_array().cloned().unwrap_or_default();
+            let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+            let mut described: Vec<_> = in_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+            let mut taken = route.query.to_vec();
+            described.sort_unstable();
+            taken.sort_unstable();
+            if route.is_audited() {
+                assert_eq!(taken, described, "{:?} {}", route.method, route.pattern);
+            } else {
+                assert!(taken.is_empty(), "{}", route.pattern);
+            }
+        }
     }
 
     #[test]

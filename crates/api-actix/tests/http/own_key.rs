@@ -33,7 +33,7 @@ async fn inference_key_reads_its_record_and_its_limits() {
     limit(&setup).await;
     let gateway = setup.start();
     let reply = own_key(&gateway, Caller::Inference).await;
-    assert_eq!(reply.header("cache-control"), Some("private, no-store"));
+    assert_eq!(reply.header("cache-control"), Some("private, no-cache"));
     let answer = reply.json();
     let key_limit = json!({
         "scope": "key_limit", "is_credit": false, "limit_usd": 0.1, "spend_usd": 0, "reserved_usd": 0,

@@ -19,6 +19,7 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
     let checks = [
         bank::check,
         records::check,
+        records::check_stages,
         records::check_times,
         records::check_ledger,
         documents::check,

@@ -1,7 +1,7 @@
 //! Rates hold over all replicas, and the server that counts them delays no request when it fails.
 
 use super::recovery::rejected;
-use crate::history::{Call, FaultWindow, History, KeyLimit, Millis, Operation, Outage, Outcome, Snapshot, Violation};
+use crate::history::{Call, FaultWindow, History, KeyLimit, Millis, Outage, Outcome, Snapshot, Violation};
 
 const CHECK: &str = "rate";
 const MINUTE: Millis = 60_000;
@@ -87,7 +87,7 @@ fn check_outage(window: &FaultWindow, history: &History) -> Vec<Violation> {
         found.push(Violation::of_calls(CHECK, text, history, rejected));
     }
     let during = history.calls.iter().filter(|call| call.invoked >= window.in_force && call.completed <= window.until);
-    let decisions: Vec<&Call> = during.filter(|call| call.operation == Operation::Decide).collect();
+    let decisions: Vec<&Call> = during.filter(|call| call.operation.is_decision()).collect();
     let (mut rated, mut others) = (Vec::new(), Vec::new());
     for call in decisions {
         let responded = matches!(call.outcome, Outcome::Ok { .. } | Outcome::Rejected { status: 429, .. });

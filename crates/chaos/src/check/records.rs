@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Call, History, Millis, Outcome, Record, Snapshot, Violation};
+use crate::history::{Call, History, Millis, Operation, Outcome, Record, Snapshot, Violation};
+use crate::subjects::PRESET_QUESTIONS;
 
 /// The age from which on an answer must be in the database although its process died with its journal: usually it is
 /// there within 100 ms. Until then the journal is the only copy, as docs/runbook.md says.
@@ -40,6 +41,39 @@ pub fn check(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
             Some(_) => continue,
         };
         found.push(Violation::of_calls(CHECK, text, history, [call]));
+    }
+    found
+}
+
+/// Checks that every answer of the second stage is charged for both, and that every answer of the preset has one row of
+/// evidence a question; that a request without an answer has none, and that no row is left without its record.
+pub fn check_stages(history: &History, snapshot: &Snapshot) -> Vec<Violation> {
+    const CHECK: &str = "stages";
+    let plain = |text, evidence| Violation { check: CHECK, text, evidence };
+    let mut found = Vec::new();
+    for (call, id, cost_pico) in history.answers() {
+        // A second stage that began too late, or failed, leaves the answers of the first.
+        let Outcome::Ok { stage: stage @ 2.., .. } = call.outcome else { continue };
+        if cost_pico != stage * history.settings.call_cost_pico {
+            let text = format!("the answer {id} of {stage} stages cost {cost_pico} picodollars");
+            found.push(Violation::of_calls(CHECK, text, history, [call]));
+        }
+    }
+    for record in &snapshot.records {
+        let Some(questions) = &record.evidence else { continue };
+        let expected: &[&str] = if record.outcome == "completed" { &PRESET_QUESTIONS } else { &[] };
+        if questions != expected {
+            let text = format!("{} ({}) has evidence of {questions:?}, not {expected:?}", record.id, record.outcome);
+            found.push(plain(text, vec![format!("{record:?}")]));
+        }
+    }
+    if !snapshot.lone_evidence.is_empty() {
+        let text = format!("{} rows of evidence have no record of a preset", snapshot.lone_evidence.len());
+        found.push(plain(text, snapshot.lone_evidence.clone()));
+    }
+    let is_staged = |(call, ..): &(&Call, &str, i64)| call.operation == Operation::DecideInStages;
+    if history.answers().next().is_some() && !history.answers().any(|answer| is_staged(&answer)) {
+        found.push(plain("no request of the preset was answered: nothing is proved".to_owned(), Vec::new()));
     }
     found
 }

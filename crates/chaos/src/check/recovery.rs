@@ -1,8 +1,6 @@
 //! Replicas recover by themselves, and stay within their resources.
 
-use crate::history::{
-    Call, FaultWindow, History, KeyLimit, Millis, Operation, Outcome, ResourceUsage, Snapshot, Violation,
-};
+use crate::history::{Call, FaultWindow, History, KeyLimit, Millis, Outcome, ResourceUsage, Snapshot, Violation};
 
 /// The most resident memory of a replica.
 pub const MEMORY_KIB: u64 = 256 * 1_024;
@@ -52,11 +50,7 @@ pub fn rejected<'a>(history: &'a History, kinds: &[KeyLimit], from: Millis, unti
             || is_rated && matches!(call.outcome, Outcome::Rejected { status: 429, .. })
     };
     let calls = history.calls.iter().filter(|call| call.invoked >= from && call.completed < until);
-    calls
-        .filter(|call| call.operation == Operation::Decide)
-        .filter(has_room)
-        .filter(|call| !is_answered(call))
-        .collect()
+    calls.filter(|call| call.operation.is_decision()).filter(has_room).filter(|call| !is_answered(call)).collect()
 }
 
 fn excesses(window: &FaultWindow, history: &History) -> Vec<Violation> {

@@ -1,6 +1,6 @@
 //! Statuses are honest, and no response comes after its deadline.
 
-use crate::history::{Call, History, KeyLimit, Millis, Operation, Outcome, Snapshot, Violation};
+use crate::history::{Call, History, KeyLimit, Millis, Outcome, Snapshot, Violation};
 
 /// The time that a busy machine needs beyond a deadline to deliver a response.
 const SLACK: Millis = 2_000;
@@ -48,7 +48,8 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
                     let raised = history.settings.overcharge_pico + history.settings.overcharge_pico / 100;
                     history.settings.bound_pico.max(raised)
                 }
-                _ => history.settings.bound_pico,
+                // The bounds of all stages are held before the first call.
+                _ => history.settings.bound_pico * call.operation.provider_calls().unwrap_or(1),
             };
             match remaining_pico {
                 Some(remaining) if *remaining < bound => None,
@@ -72,7 +73,7 @@ fn fault_of(history: &History, call: &Call) -> Option<String> {
 pub fn check_deadlines(history: &History, _: &Snapshot) -> Vec<Violation> {
     let deadline = history.settings.request_timeout.saturating_add(SLACK).saturating_add(history.delay);
     let has_response = |call: &&Call| matches!(call.outcome, Outcome::Ok { .. } | Outcome::Rejected { .. });
-    let late = history.calls.iter().filter(|call| call.operation == Operation::Decide).filter(has_response);
+    let late = history.calls.iter().filter(|call| call.operation.is_decision()).filter(has_response);
     let late = late.filter(|call| call.completed.saturating_sub(call.invoked) > deadline);
     late.map(|call| {
         let took = call.completed.saturating_sub(call.invoked);

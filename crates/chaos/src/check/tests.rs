@@ -28,7 +28,7 @@ fn decide(replica: usize, key: usize, invoked: u64, outcome: Outcome) -> Call {
 }
 
 fn answer(id: &str) -> Outcome {
-    Outcome::Ok { id: id.to_owned(), cost_pico: COST }
+    Outcome::Ok { id: id.to_owned(), cost_pico: COST, stage: 0 }
 }
 
 fn rejection(status: u16) -> Outcome {
@@ -36,7 +36,16 @@ fn rejection(status: u16) -> Outcome {
 }
 
 fn record(id: &str) -> Record {
-    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST, charged_at: None }
+    Record { id: id.to_owned(), outcome: "completed".to_owned(), cost_pico: COST, charged_at: None, evidence: None }
+}
+
+fn staged_answer(id: &str) -> Outcome {
+    Outcome::Ok { id: id.to_owned(), cost_pico: 2 * COST, stage: 2 }
+}
+
+fn staged_record(id: &str) -> Record {
+    let questions = ["angry", "refund"].map(str::to_owned).to_vec();
+    Record { cost_pico: 2 * COST, evidence: Some(questions), ..record(id) }
 }
 
 fn promote(invoked: u64, outcome: Outcome) -> Call {
@@ -77,7 +86,7 @@ fn sound() -> (History, Snapshot) {
         key("roomy", KeyLimit::Roomy),
     ];
     keys[REVOKED].revocation = Some(Revocation { invoked: 4_000, acknowledged: Some(4_100) });
-    let promotion = promote(300, Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0 });
+    let promotion = promote(300, Outcome::Ok { id: "tgfile_a".to_owned(), cost_pico: 0, stage: 0 });
     let calls = vec![
         decide(0, UNLIMITED, 100, answer("a")),
         decide(1, LIMITED, 200, answer("b")),
@@ -86,6 +95,7 @@ fn sound() -> (History, Snapshot) {
         decide(2, REVOKED, 5_500, rejection(401)),
         decide(1, UNLIMITED, 15_000, rejection(503)),
         decide(0, UNLIMITED, 22_000, answer("d")),
+        Call { operation: Operation::DecideInStages, ..decide(0, UNLIMITED, 22_100, staged_answer("s")) },
     ];
     let (scope, subject) = account();
     let history = History {
@@ -109,7 +119,7 @@ fn sound() -> (History, Snapshot) {
         calls,
     };
     let snapshot = Snapshot {
-        records: ["a", "b", "c", "d"].map(record).to_vec(),
+        records: ["a", "b", "c", "d"].map(record).into_iter().chain([staged_record("s")]).collect(),
         counters: BTreeMap::from([(account(), Counter { spent_pico: COST, allotted_pico: 0 })]),
         provider_calls: BTreeMap::from([(LIMITED, 1)]),
         documents: BTreeMap::from([("tgfile_a".to_owned(), "ready".to_owned())]),
@@ -132,6 +142,51 @@ fn assert_found(found: &[(&str, String)], check: &str, text: &str) {
     let [(name, message)] = found else { panic!("not one violation with {text:?}: {found:?}") };
     assert_eq!(*name, check, "{message}");
     assert!(message.contains(text), "{message}");
+}
+
+#[test]
+fn answer_of_stages_that_is_charged_for_one_is_found() {
+    let found = found(|history, snapshot| {
+        let is_staged = |call: &&mut Call| call.operation == Operation::DecideInStages;
+        let outcome = Outcome::Ok { id: "s".to_owned(), cost_pico: COST, stage: 2 };
+        history.calls.iter_mut().find(is_staged).unwrap().outcome = outcome;
+        snapshot.records[4].cost_pico = COST;
+    });
+    assert_found(&found, "stages", "the answer s of 2 stages cost 4200000 picodollars");
+}
+
+#[test]
+fn evidence_that_is_lost_doubled_or_left_is_found() {
+    let with = |questions: &[&str]| Some(questions.iter().map(|question| (*question).to_owned()).collect());
+    for questions in [&[][..], &["refund"], &["angry", "refund", "refund"]] {
+        assert_found(&found(|_, snapshot| snapshot.records[4].evidence = with(questions)), "stages", "has evidence of");
+    }
+    let interrupted = Record { outcome: "interrupted".to_owned(), ..staged_record("i") };
+    assert_found(&found(|_, snapshot| snapshot.records.push(interrupted)), "stages", "i (interrupted) has evidence of");
+    let lone = |_: &mut History, snapshot: &mut Snapshot| snapshot.lone_evidence.push("gen-dec-1 | refund".to_owned());
+    assert_found(&found(lone), "stages", "1 rows of evidence have no record");
+    let none = |history: &mut History, _: &mut Snapshot| {
+        history.calls.retain(|call| call.operation != Operation::DecideInStages);
+    };
+    assert_found(&found(none), "stages", "nothing is proved");
+}
+
+#[test]
+fn rejection_of_stages_needs_room_for_one_only() {
+    let remaining = |remaining_pico| Outcome::Rejected {
+        status: 402,
+        has_retry_after: false,
+        message: "no".to_owned(),
+        remaining_pico: Some(remaining_pico),
+    };
+    let plant = |operation, remaining_pico| {
+        found(move |history, _| {
+            history.calls.push(Call { operation, ..decide(1, LIMITED, 9_000, remaining(remaining_pico)) });
+        })
+    };
+    assert_eq!(plant(Operation::DecideInStages, 2 * BOUND - 1), []);
+    assert_found(&plant(Operation::DecideInStages, 2 * BOUND), "status", "402 although");
+    assert_found(&plant(Operation::Decide, BOUND), "status", "402 although");
 }
 
 #[test]
@@ -288,7 +343,7 @@ fn documents_finds_second_document_of_a_key_and_wrong_storage() {
     let planted = found(|history, snapshot| {
         // The repeated call got another document.
         let again = Operation::Promote { file: 2, number: 300 };
-        let second = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        let second = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 };
         history.calls.push(Call { operation: again, ..promote(400, second) });
         with_second(snapshot);
         snapshot.claims.insert(301, "tgfile_b".to_owned());
@@ -445,7 +500,7 @@ fn documents_finds_effects_of_a_cut_object_store() {
     };
     assert_eq!(plant(&|_, _| ()), []);
     let succeeded = plant(&|history, snapshot| {
-        history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+        history.calls.push(promote(16_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 }));
         snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
         snapshot.claims.insert(16_000, "tgfile_b".to_owned());
         snapshot.blobs.insert("tgfile_b".to_owned(), Content::File(2));
@@ -455,7 +510,7 @@ fn documents_finds_effects_of_a_cut_object_store() {
         // The document existed before the cut: only its answer was lost.
         let operation = Operation::Promote { file: 2, number: 9_000 };
         history.calls.push(Call { operation, ..promote(10_000, rejection(503)) });
-        let found = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 };
+        let found = Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 };
         history.calls.push(Call { operation, ..promote(16_000, found) });
         snapshot.documents.insert("tgfile_b".to_owned(), "ready".to_owned());
         snapshot.claims.insert(9_000, "tgfile_b".to_owned());
@@ -571,7 +626,7 @@ fn failover_permits_what_the_standby_did_not_receive_only() {
             let (scope, subject) = account();
             snapshot.excesses.push(Excess { scope, subject, counter: above, at: STARTED_AT + 1_200 });
             // A document, a revocation and a key of the lag.
-            history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0 }));
+            history.calls.push(promote(31_000, Outcome::Ok { id: "tgfile_b".to_owned(), cost_pico: 0, stage: 0 }));
             history.keys[REVOKED].revocation = Some(Revocation { invoked: 30_900, acknowledged: Some(31_000) });
             history.calls.push(decide(2, REVOKED, 45_000, answer("late")));
             history.keys[ROOMY].created = 31_000;

@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use domain::statistics::{CascadeQuestion, CascadeRequest, Draws, PriceRatio, Probability, predict_cascade};
+use domain::statistics::{
+    CascadeQuestion, CascadeRequest, Draws, EscalatedQuestions, PriceRatio, Probability, predict_cascade,
+};
 
 use super::scenario::CALIBRATED;
 
@@ -47,7 +49,7 @@ impl Cascade {
         let threshold = Probability::new(THRESHOLD)?;
         let ratio = PriceRatio::new(self.price_ratio()).ok_or("the prices have no ratio")?;
         let labelled: Vec<_> = (0..REQUESTS).map(|_| self.draw(draws)).collect();
-        let prediction = predict_cascade(&labelled, ratio, threshold);
+        let prediction = predict_cascade(&labelled, ratio, threshold, EscalatedQuestions::Open);
         let (mut cascade, mut alone) = (0, 0);
         for _ in 0..REQUESTS {
             let request = self.draw(draws);

@@ -1,5 +1,6 @@
 //! The scope of a management key.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::ids::WorkspaceId;
@@ -27,7 +28,7 @@ pub struct InvalidManagementScope;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagementScope {
     access: ManagementAccess,
-    /// Sorted and without duplicates; `None` is all workspaces.
+    /// In the given order, without duplicates; `None` is all workspaces.
     workspaces: Option<Arc<[WorkspaceId]>>,
 }
 
@@ -38,7 +39,7 @@ impl ManagementScope {
     /// The scope that permits everything: write access to all workspaces.
     pub const UNRESTRICTED: Self = Self { access: ManagementAccess::Write, workspaces: None };
 
-    /// Creates a scope over all workspaces (`None`), or over 1 to 100. The order and duplicates do not count.
+    /// Creates a scope over all workspaces (`None`), or over 1 to 100. Duplicates do not count.
     ///
     /// # Errors
     /// No workspace, or more than 100.
@@ -47,8 +48,8 @@ impl ManagementScope {
         workspaces: Option<Vec<WorkspaceId>>,
     ) -> Result<Self, InvalidManagementScope> {
         let Some(mut workspaces) = workspaces else { return Ok(Self { access, workspaces: None }) };
-        workspaces.sort_unstable();
-        workspaces.dedup();
+        let mut seen = HashSet::new();
+        workspaces.retain(|id| seen.insert(*id));
         if !(1..=Self::MAX_WORKSPACES).contains(&workspaces.len()) {
             return Err(InvalidManagementScope);
         }
@@ -65,7 +66,7 @@ impl ManagementScope {
         self.access
     }
 
-    /// Returns the workspaces, sorted; `None` is all.
+    /// Returns the workspaces, in the order in which they were given; `None` is all.
     pub fn workspaces(&self) -> Option<&[WorkspaceId]> {
         self.workspaces.as_deref()
     }
@@ -77,7 +78,7 @@ impl ManagementScope {
 
     /// Returns true if the scope contains the workspace.
     pub fn contains(&self, workspace: WorkspaceId) -> bool {
-        self.workspaces.as_deref().is_none_or(|own| own.binary_search(&workspace).is_ok())
+        self.workspaces.as_deref().is_none_or(|own| own.contains(&workspace))
     }
 
     /// Returns the scope as an object, for audit entries.

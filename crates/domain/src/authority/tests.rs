@@ -13,10 +13,10 @@ fn scope(access: ManagementAccess, workspaces: Option<Vec<WorkspaceId>>) -> Mana
 }
 
 #[test]
-fn scope_has_one_to_a_hundred_workspaces_sorted_without_duplicates() {
-    let sorted = scope(ManagementAccess::Read, Some(vec![id(3), id(1), id(3), id(2)]));
-    assert_eq!(sorted.workspaces(), Some([id(1), id(2), id(3)].as_slice()));
-    assert!(sorted.contains(id(1)) && sorted.contains(id(3)) && !sorted.contains(id(4)));
+fn scope_has_one_to_a_hundred_workspaces_in_order_without_duplicates() {
+    let ordered = scope(ManagementAccess::Read, Some(vec![id(3), id(1), id(3), id(2)]));
+    assert_eq!(ordered.workspaces(), Some([id(3), id(1), id(2)].as_slice()));
+    assert!(ordered.contains(id(1)) && ordered.contains(id(3)) && !ordered.contains(id(4)));
     let many = |count| ManagementScope::try_new(ManagementAccess::Write, Some((0..count).map(id).collect()));
     assert_eq!(many(0), Err(InvalidManagementScope));
     assert_eq!(many(100).unwrap().workspaces().unwrap().len(), 100);

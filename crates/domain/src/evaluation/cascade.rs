@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::model::Groups;
 use super::{AnswerOrigin, EvaluatedAnswer};
 use crate::statistics::{
-    CascadePrediction, CascadeQuestion, CascadeRequest, PriceRatio, Probability, Proportion, predict_cascade,
+    CascadePrediction, CascadeQuestion, CascadeRequest, EscalatedQuestions, PriceRatio, Probability, Proportion,
+    predict_cascade,
 };
 
 /// The thresholds of the predictions, in hundredths.
@@ -20,6 +21,8 @@ pub struct Cascade {
     pub first: AnswerOrigin,
     /// The last model.
     pub last: AnswerOrigin,
+    /// The questions that the last model receives of an escalated request.
+    pub escalated_questions: EscalatedQuestions,
     /// The errors of the last model alone.
     pub last_alone: Proportion,
     /// The predictions by threshold, lowest first. Empty if the last model costs nothing.
@@ -31,6 +34,7 @@ pub struct Cascade {
 struct Pair {
     requests: Vec<CascadeRequest>,
     costs: (i128, i128),
+    receives_all: bool,
 }
 
 /// The answers of an origin by item and question.
@@ -108,6 +112,7 @@ impl Pair {
             pair.requests.push(CascadeRequest { state_tokens, questions });
             pair.costs.0 += i128::from(answer.cost.pico());
             pair.costs.1 += i128::from(other.cost.pico());
+            pair.receives_all |= other.escalated_questions == EscalatedQuestions::All;
         }
         pair
     }
@@ -118,16 +123,18 @@ impl Pair {
         let last_alone = Proportion::new(errors, questions().count()).unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a ratio is printed with a few digits")]
         let ratio = PriceRatio::new(self.costs.0 as f64 / self.costs.1 as f64);
+        let escalated_questions = if self.receives_all { EscalatedQuestions::All } else { EscalatedQuestions::Open };
+        let predict = |ratio, threshold| predict_cascade(&self.requests, ratio, threshold, escalated_questions);
         let thresholds =
             THRESHOLDS.iter().filter_map(|hundredths| Probability::new(f64::from(*hundredths) / 100.0).ok());
-        let predictions = ratio.into_iter().flat_map(|ratio| {
-            let requests = &self.requests;
-            thresholds.clone().map(move |threshold| (threshold, predict_cascade(requests, ratio, threshold)))
-        });
+        let predictions = ratio
+            .into_iter()
+            .flat_map(|ratio| thresholds.clone().map(move |threshold| (threshold, predict(ratio, threshold))));
         Cascade {
             preset_version,
             first: first.clone(),
             last: last.clone(),
+            escalated_questions,
             last_alone,
             predictions: predictions.collect(),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::TalliedAnswer;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
-use crate::statistics::{Decision, LabelledAnswer, Probability};
+use crate::statistics::{Decision, EscalatedQuestions, LabelledAnswer, Probability};
 
 /// The origin of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +59,8 @@ pub struct EvaluatedAnswer {
     pub cost: Usd,
     /// The latency of its request, in milliseconds.
     pub latency_ms: u64,
+    /// The questions that its provider receives of an escalated request.
+    pub escalated_questions: EscalatedQuestions,
     /// The size of its request, if it is known.
     pub size: Option<RequestSize>,
 }

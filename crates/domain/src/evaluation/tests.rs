@@ -8,7 +8,8 @@ use crate::json::Json;
 use crate::money::Usd;
 use crate::question::{ChoiceOption, QuestionKind};
 use crate::statistics::{
-    Decision, Draws, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise, ThresholdFinding,
+    Decision, Draws, EscalatedQuestions, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise,
+    ThresholdFinding,
 };
 
 fn probability(number: f64) -> Probability {
@@ -45,6 +46,7 @@ fn answer(model: &str, question: &str, item: usize, score: f64, is_error: bool) 
         is_for_candidates: item < 100,
         cost: Usd::from_pico(10),
         latency_ms: item as u64,
+        escalated_questions: EscalatedQuestions::Open,
         size: Some(RequestSize { state: 400, question: 100 }),
     }
 }
@@ -240,6 +242,14 @@ fn cascade_is_from_the_cheaper_to_the_dearer_model() {
     assert_eq!(cascade.predictions[0].1.risk.count(), 200);
     let dear = Report::new(&two_models(460), &settings(0.05));
     assert_eq!(dear.cascades[0].cheapest(), None);
+    // A last model that receives all five questions is paid the whole request.
+    let mut whole = two_models(100);
+    for answer in whole.iter_mut().filter(|answer| answer.group.origin.model == "large") {
+        answer.escalated_questions = EscalatedQuestions::All;
+    }
+    let whole = &Report::new(&whole, &settings(0.05)).cascades[0];
+    assert_eq!((whole.escalated_questions, cascade.escalated_questions.as_str()), (EscalatedQuestions::All, "open"));
+    assert_eq!(whole.cheapest(), None, "each request has an open question");
     let reversed = Report::new(&two_models(2000), &settings(0.05));
     assert_eq!(reversed.cascades[0].first.model, "large");
     let mut free = two_models(0);

@@ -24,6 +24,17 @@ pub struct CascadeQuestion {
     pub is_error_of_last: bool,
 }
 
+named_enum! {
+    /// The questions that the last model receives of a request with a question that is not accepted.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum EscalatedQuestions {
+        /// Those that are not accepted: its provider answers each question by itself.
+        Open = "open",
+        /// All of the request.
+        All = "all",
+    }
+}
+
 /// The price of a token of the first model divided by that of the last model.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct PriceRatio(f64);
@@ -55,30 +66,40 @@ impl CascadePrediction {
     }
 }
 
-/// Predicts accepted questions, errors and cost. The last model receives the state and the escalated questions of a
-/// request: `relative cost = price ratio + escalated tokens / all tokens`. Both models count tokens alike, and output
-/// tokens are free.
-pub fn predict_cascade(requests: &[CascadeRequest], ratio: PriceRatio, threshold: Probability) -> CascadePrediction {
+/// Predicts accepted questions, errors and cost. The last model receives the state and the open questions of a request,
+/// or all: `relative cost = price ratio + tokens that it receives / all tokens`. Both models count tokens alike, and
+/// output tokens are free.
+pub fn predict_cascade(
+    requests: &[CascadeRequest],
+    ratio: PriceRatio,
+    threshold: Probability,
+    received: EscalatedQuestions,
+) -> CascadePrediction {
     let nothing = Proportion { count: 0, total: 0 };
     let (mut accepted, mut escalated, mut risk) = (nothing, nothing, nothing);
     let (mut tokens, mut escalated_tokens) = (0_u128, 0_u128);
     for request in requests {
-        tokens += u128::from(request.state_tokens);
+        let mut request_tokens = u128::from(request.state_tokens);
+        let mut open_tokens = request_tokens;
         let mut has_escalation = false;
         for question in &request.questions {
             let is_accepted = question.score.is_some_and(|score| score >= threshold);
             let is_error = if is_accepted { question.is_error_of_first } else { question.is_error_of_last };
             accepted = accepted.add(usize::from(is_accepted), 1);
             risk = risk.add(usize::from(is_error), 1);
-            tokens += u128::from(question.tokens);
+            request_tokens += u128::from(question.tokens);
             if !is_accepted {
                 has_escalation = true;
-                escalated_tokens += u128::from(question.tokens);
+                open_tokens += u128::from(question.tokens);
             }
         }
+        tokens += request_tokens;
         escalated = escalated.add(usize::from(has_escalation), 1);
         if has_escalation {
-            escalated_tokens += u128::from(request.state_tokens);
+            escalated_tokens += match received {
+                EscalatedQuestions::Open => open_tokens,
+                EscalatedQuestions::All => request_tokens,
+            };
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "a ratio is printed with a few digits")]

@@ -351,11 +351,11 @@ fn requests(questions: u32, state_tokens: u64) -> Vec<CascadeRequest> {
 #[test]
 fn cascade_of_one_question_costs_ratio_and_escalated_share() {
     let ratio = PriceRatio::new(0.1).unwrap();
-    let predicted = predict_cascade(&requests(1, 500), ratio, probability(0.8));
+    let predicted = predict_cascade(&requests(1, 500), ratio, probability(0.8), EscalatedQuestions::Open);
     assert!(near(predicted.relative_cost.unwrap(), 0.3) && predicted.pays());
     assert_eq!((predicted.accepted, predicted.escalated), (proportion(80, 100), proportion(20, 100)));
     assert_eq!(predicted.risk, proportion(0, 100));
-    let all = predict_cascade(&requests(1, 500), ratio, probability(0.0));
+    let all = predict_cascade(&requests(1, 500), ratio, probability(0.0), EscalatedQuestions::Open);
     assert!(near(all.relative_cost.unwrap(), 0.1) && all.risk == proportion(10, 100));
 }
 
@@ -363,8 +363,24 @@ fn cascade_of_one_question_costs_ratio_and_escalated_share() {
 fn cascade_that_escalates_each_request_does_not_pay() {
     // One of five questions is escalated in every request, and the state is sent again.
     let ratio = PriceRatio::new(0.42).unwrap();
-    let predicted = predict_cascade(&requests(5, 500), ratio, probability(0.8));
+    let predicted = predict_cascade(&requests(5, 500), ratio, probability(0.8), EscalatedQuestions::Open);
     assert!(near(predicted.relative_cost.unwrap(), 0.42 + 550.0 / 750.0) && !predicted.pays());
-    assert_eq!(predict_cascade(&[], ratio, probability(0.8)).relative_cost, None);
+    assert_eq!(predict_cascade(&[], ratio, probability(0.8), EscalatedQuestions::All).relative_cost, None);
     assert_eq!([f64::NAN, f64::INFINITY, -0.1].map(PriceRatio::new), [None; 3]);
+}
+
+#[test]
+fn last_model_that_receives_all_questions_costs_the_whole_request() {
+    // Questions of other sizes than the open ones, and one request without an escalation.
+    let mut asked = requests(5, 500);
+    asked.truncate(4);
+    for request in &mut asked {
+        request.questions[0].tokens = 250;
+    }
+    asked[3].questions[4].score = Some(probability(1.0));
+    let predict = |received| predict_cascade(&asked, PriceRatio::new(0.1).unwrap(), probability(0.8), received);
+    let (open, all) = (predict(EscalatedQuestions::Open), predict(EscalatedQuestions::All));
+    assert_eq!((open.accepted, open.escalated, open.risk), (all.accepted, all.escalated, all.risk));
+    assert!(near(open.relative_cost.unwrap(), 0.1 + 3.0 * 550.0 / (4.0 * 950.0)), "{open:?}");
+    assert!(near(all.relative_cost.unwrap(), 0.1 + 0.75), "{all:?}");
 }

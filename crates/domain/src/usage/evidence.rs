@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::json::{Json, push_string};
 use crate::model::ModelId;
 use crate::statistics::Probability;
 
@@ -88,19 +88,22 @@ pub struct QuestionOutcome {
 impl QuestionOutcome {
     /// Returns the outcomes as an object by question; `None` without outcomes.
     pub fn to_json(outcomes: &[Self]) -> Option<Json> {
-        let member = |outcome: &Self| {
-            let [verdict, model] = [outcome.verdict.as_str(), outcome.model.as_str()].map(Json::string);
-            let threshold = outcome.threshold.map_or_else(|| "null".to_owned(), |least| least.get().to_string());
-            let members = [
-                ("outcome", verdict.text()),
-                ("stage", &outcome.stage.to_string()),
-                ("model", model.text()),
-                ("threshold", &threshold),
-            ];
-            Json::object(members)
-        };
-        let members: Vec<Json> = outcomes.iter().map(member).collect();
-        let named = outcomes.iter().zip(&members).map(|(outcome, json)| (outcome.question.as_str(), json.text()));
-        (!members.is_empty()).then(|| Json::object(named))
+        let mut object = String::new();
+        for Self { question, verdict, stage, model, threshold } in outcomes {
+            object.push(if object.is_empty() { '{' } else { ',' });
+            push_string(&mut object, question);
+            let threshold = threshold.map_or(Cow::Borrowed("null"), |least| least.get().to_string().into());
+            object.push_str(":{\"outcome\":");
+            push_string(&mut object, verdict.as_str());
+            object.push_str(",\"stage\":");
+            object.push_str(&stage.to_string());
+            object.push_str(",\"model\":");
+            push_string(&mut object, model.as_str());
+            object.push_str(",\"threshold\":");
+            object.push_str(&threshold);
+            object.push('}');
+        }
+        object.push('}');
+        (!outcomes.is_empty()).then(|| Json::parse(&object).ok()).flatten()
     }
 }

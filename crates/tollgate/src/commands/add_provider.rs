@@ -22,7 +22,7 @@ use super::provider_preset::{KeySource, Preset};
 use super::servers::{self, STATUS};
 use crate::cli::AddProviderArgs;
 use crate::config::{Config, DEFAULT_FILE, load_text, read_text};
-use crate::output::{note, record};
+use crate::output::{note, record, with_next};
 use crate::wiring::{directory, single_provider};
 
 /// The added tables, and what followed.
@@ -101,12 +101,16 @@ pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<Exi
 
 impl Addition {
     fn text(&self) -> String {
-        let state = match (self.written, self.reloaded.is_empty()) {
-            (false, _) => format!("Nothing was written to {}.", self.file),
-            (true, true) => format!("Added to {}. No server is running.", self.file),
-            (true, false) => format!("Added to {}. The running server reloads it.", self.file),
+        let tables = self.tables.trim();
+        let (state, next) = match (self.written, self.reloaded.is_empty()) {
+            (false, _) => return format!("{tables}\nNothing was written to {}.", self.file),
+            (true, true) => ("No server is running.", "serve"),
+            (true, false) => (
+                "The running server reloads it.",
+                "ask MODEL --question \"Is it urgent?\" --state \"The pump is on fire.\"",
+            ),
         };
-        format!("{}\n{state}", self.tables.trim())
+        with_next(&format!("{tables}\nAdded to {}. {state}", self.file), &format!("tollgate {next}"))
     }
 }
 

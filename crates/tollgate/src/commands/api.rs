@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::Context;
 use super::door::{Door, SUDO_USER};
 use crate::cli::ServerArgs;
-use crate::output::{Column, columns, escape, pointer, record};
+use crate::output::{Column, columns, escape, pointer, record, with_next};
 use crate::wiring::SocketFolder;
 
 /// The maximum size of a JSON response, in bytes.
@@ -44,8 +44,9 @@ const CURSOR_PAGE: usize = 1_000;
 pub struct Api<'a> {
     /// The context of the command.
     pub context: &'a Context,
+    /// The path of the API on its server.
+    pub base_path: String,
     door: Door,
-    base_path: String,
 }
 
 /// Runs a command with a client.
@@ -58,7 +59,7 @@ pub async fn run<T>(
     command: impl AsyncFnOnce(&Api<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let (door, base_path) = Door::open(context, server).await?;
-    let api = Api { context, door, base_path };
+    let api = Api { context, base_path, door };
     let ended = command(&api).await;
     api.door.close().await;
     ended
@@ -69,7 +70,7 @@ impl<'a> Api<'a> {
     pub fn of_server(context: &'a Context, id: &str) -> Self {
         let folder = SocketFolder::of(&context.config.storage.file);
         let base_path = context.config.server.base_path.clone();
-        Self { context, door: Door::Socket { folder, id: id.to_owned() }, base_path }
+        Self { context, base_path, door: Door::Socket { folder, id: id.to_owned() } }
     }
 
     /// Sends a request with a JSON body and returns the JSON of the response. `path` is below the base path.
@@ -286,7 +287,7 @@ impl<'a> Api<'a> {
     pub fn show_next(&self, response: &Json, command: &str, at: &str) -> anyhow::Result<ExitCode> {
         let name = text_at(response, at).unwrap_or_default();
         self.show_text(response, || {
-            format!("{}\n\nNext: tollgate {}", members(response).trim_end(), command.replace("{}", &escape(&name)))
+            with_next(&members(response), &format!("tollgate {}", command.replace("{}", &escape(&name))))
         })
     }
 

@@ -16,7 +16,7 @@ use super::api::{Api, elements, segment, text_at, with_query};
 use super::context::{confirm, read_input};
 use super::transfer::upload_json;
 use crate::cli::CatalogueCommand;
-use crate::output::{indent, note, per_million_tokens, pointer, table};
+use crate::output::{indent, note, per_million_tokens, pointer, table, with_next};
 use crate::wiring::{Stores, minimal_rows, sandbox_models};
 
 /// The most removed rows that a message names.
@@ -79,7 +79,7 @@ async fn import(api: &Api<'_>, file: &str, options: ImportOptions) -> anyhow::Re
         let version = text_at(&preview, "/data/version").context("the dry run has no version")?;
         send(false, Some(&format!("\"{version}\""))).await?
     };
-    api.show_text(&done, || describe_import(&done, options.dry_run))?;
+    api.show_text(&done, || describe_import(&done, options.dry_run.then_some((file, options.replace))))?;
     for warning in strings(&done, "/data/warnings") {
         note(&format!("warning: {warning}"));
     }
@@ -95,16 +95,24 @@ fn strings(json: &Json, at: &str) -> Vec<String> {
     elements.iter().filter_map(Json::as_string).collect()
 }
 
-fn describe_import(done: &Json, dry_run: bool) -> String {
+/// Describes an import, or a dry run with its file and `--replace`.
+fn describe_import(done: &Json, dry_run: Option<(&str, bool)>) -> String {
     let count = |name: &str| pointer(done, &format!("/data/{name}")).map_or_else(String::new, |n| n.text().to_owned());
     let counts =
         format!("{} rows imported, {} updated, {} removed", count("imported"), count("updated"), count("removed"));
-    let counts = if dry_run { format!("Dry run, nothing changed: {counts}.") } else { format!("{counts}.") };
+    let counts = if dry_run.is_some() { format!("Dry run, nothing changed: {counts}.") } else { format!("{counts}.") };
     let removed = match removed_models(done).as_slice() {
         [] => String::new(),
         models => format!("\nRemoved: {}.", enumerate(models)),
     };
-    format!("{counts}{removed}\nCallable models (with an endpoint): {}", count("callable_models"))
+    let described = format!("{counts}{removed}\nCallable models (with an endpoint): {}", count("callable_models"));
+    match dry_run {
+        None => described,
+        Some((file, replace)) => {
+            let option = if replace { " --replace" } else { "" };
+            with_next(&described, &format!("tollgate catalogue import {file}{option}"))
+        }
+    }
 }
 
 /// Joins the first names, and counts the others.

@@ -11,7 +11,7 @@ use http::{Method, Request};
 use super::api::{Api, elements, segment, text_at, with_query};
 use super::transfer::{download, upload_file};
 use crate::cli::{ContainerCommand, DocumentCommand};
-use crate::output::{Column, pointer};
+use crate::output::{Column, pointer, with_next};
 
 const FILES: &[Column] = &[("FILE ID", "/id"), ("BYTES", "/bytes"), ("PATH", "/path")];
 const DOCUMENTS: &[Column] = &[
@@ -106,6 +106,7 @@ async fn put(
     api.show_text(&written, || {
         let [id, path] = ["/id", "/path"].map(|at| text_at(&written, at).unwrap_or_default());
         let bytes = pointer(&written, "/bytes").map(|bytes| bytes.text().to_owned()).unwrap_or_default();
-        format!("{id}\n\n{bytes} bytes at {path}")
+        let promotion = format!("{}{files}/{id}/promote", api.base_path);
+        with_next(&format!("{id}\n\n{bytes} bytes at {path}"), &format!("POST {promotion} with a key of the workspace"))
     })
 }

@@ -24,7 +24,8 @@ const COLUMNS: &[Column] = &[
 pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCode> {
     match command {
         PresetCommand::Create { preset, from } => {
-            api.show(&api.call(Method::POST, &path(&preset, "/decisions"), Some(&read_json(&from)?)).await?)
+            let created = api.call(Method::POST, &path(&preset, "/decisions"), Some(&read_json(&from)?)).await?;
+            api.show_next(&created, "ask @preset/{} --from FILE", "/data/slug")
         }
         PresetCommand::List { workspace } => {
             let list = api.list("/presets", &[("workspace_id", workspace.as_deref())]).await?;

@@ -10,4 +10,4 @@ pub use format::{List, UsdNumber, per_million_tokens};
 pub use progress::Progress;
 pub use records::{Column, columns, pointer, record};
 pub use stdout::{Line, Output, note, table, table_lines};
-pub use text::{escape, indent};
+pub use text::{escape, indent, with_next};

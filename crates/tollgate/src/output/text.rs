@@ -71,6 +71,11 @@ fn new_line(text: &mut String, depth: usize) {
     text.push_str(&"  ".repeat(depth));
 }
 
+/// Returns a text, and below it the next useful command.
+pub fn with_next(text: &str, next: &str) -> String {
+    format!("{}\n\nNext: {next}", text.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,6 @@ use super::{container, container_parameter, invalid, workspace_parameter};
 use crate::endpoints::prelude::*;
 use crate::endpoints::workspaces::of_filter;
 use crate::http::operation;
-use crate::http::response::no_cache;
 use crate::http::upload::upload;
 
 /// `PUT …/files?path=…`: writes a file into a container.
@@ -20,7 +19,8 @@ pub(crate) const ROUTE: Route = Route::management(
     tags::FILES,
     describe,
 )
-.with_body();
+.with_body()
+.with_query(&["workspace_id", "path"]);
 
 fn describe() -> Operation {
     let path = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(1_024));
@@ -36,7 +36,6 @@ fn describe() -> Operation {
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &["workspace_id", "path"])?;
     let workspace = parameters::resource(query, "workspace_id")?;
     let container = container(call)?;
     let path = parameters::value(query, "path")?.ok_or_else(|| ApiError::invalid("path is required"))?;
@@ -49,7 +48,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let place = ContainerPlace { workspace: workspace.as_ref(), container: &container, path: &path };
     let put = &call.gateway.services.put_container_file;
     let written = upload(call, payload, async |source| put.execute(by, place, announced, source).await).await?;
-    Ok(no_cache(ContainerFileView::new(&container, &written)))
+    Ok(HttpResponse::Ok().json(ContainerFileView::new(&container, &written)))
 }
 
 impl From<PutContainerFileError> for ApiError {

@@ -3,7 +3,6 @@
 use domain::ids::DestinationId;
 
 use crate::endpoints::prelude::*;
-use crate::http::response::no_cache;
 
 /// `POST …/observability/destinations/{id}/test`: sends a test delivery.
 pub(crate) const TEST: Route = Route::management(
@@ -35,7 +34,7 @@ fn describe_test() -> Operation {
 
 async fn handle_test(call: &Call<'_>, by: &Authority) -> Outcome {
     let tested = call.gateway.services.destinations.test(by, &call.id()?).await?;
-    Ok(no_cache(Data { data: TestedView { id: tested.id.to_string(), reached: true } }))
+    Ok(HttpResponse::Ok().json(Data { data: TestedView { id: tested.id.to_string(), reached: true } }))
 }
 
 /// `POST …/observability/destinations/{id}/retry`: makes dead letters due again.
@@ -64,5 +63,5 @@ fn describe_retry() -> Operation {
 async fn handle_retry(call: &Call<'_>, by: &Authority) -> Outcome {
     let id: DestinationId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
     let retried_count = call.gateway.services.retry_dead_letters.execute(by, Some(id)).await?;
-    Ok(no_cache(Data { data: RetriedView { retried_count } }))
+    Ok(HttpResponse::Ok().json(Data { data: RetriedView { retried_count } }))
 }

@@ -1,6 +1,7 @@
 //! Lists the keys of a guardrail, and removes keys from it.
 
 use domain::guardrail::{AssignmentPage, KeyAssignment};
+use wires::client::check_names;
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
@@ -15,7 +16,8 @@ pub(crate) const LIST: Route = Route::management(
     |call, by, _| Box::pin(handle_list(call, by)),
     tags::GUARDRAILS,
     describe_list,
-);
+)
+.with_query(&["offset", "limit"]);
 
 /// A key assigned to a guardrail.
 #[derive(Serialize, ToSchema)]
@@ -83,7 +85,8 @@ pub(crate) const LIST_ALL: Route = Route::management(
     |call, by, _| Box::pin(handle_list_all(call, by)),
     tags::GUARDRAILS,
     describe_list_all,
-);
+)
+.with_query(&LIST_PARAMETERS);
 
 fn describe_list_all() -> Operation {
     let body = list_response();
@@ -95,7 +98,6 @@ fn describe_list_all() -> Operation {
 
 async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &LIST_PARAMETERS)?;
     let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
     let workspace_id = workspaces::filter(call, by).await?;
     respond(&call.routed().guardrails.list_all_assigned_keys(by, workspace_id, offset, limit).await?)
@@ -128,6 +130,7 @@ fn describe_remove() -> Operation {
 
 async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
+    check_names(body.text()?, &["key_hashes"], &[]).map_err(ApiError::invalid)?;
     let hashes = key_hashes(body.text()?)?;
     let id = call.id()?;
     let unassigned_count = call.routed().guardrails.remove_keys(by, &id, hashes).await?;

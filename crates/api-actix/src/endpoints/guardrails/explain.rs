@@ -7,7 +7,7 @@ use domain::model::ModelId;
 use domain::question::ProviderInput;
 use domain::usage::Finding;
 use serde_json::value::RawValue;
-use wires::client::read_members;
+use wires::client::{check_names, read_members};
 
 use crate::detection;
 use crate::detection::Entry;
@@ -34,9 +34,13 @@ fn describe() -> Operation {
         .parameter(path("id", "The guardrail's id"))
 }
 
+/// The members of a request to explain.
+const NAMES: [&str; 2] = ["key_hash", "body"];
+
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
-    let [key_hash, inner] = read_members(body.text()?, &["key_hash", "body"])?;
+    let [key_hash, inner] = read_members(body.text()?, &NAMES)?;
+    check_names(body.text()?, &NAMES, &[]).map_err(ApiError::invalid)?;
     let key_hash: Option<String> = key_hash
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
         .transpose()?;

@@ -13,7 +13,8 @@ pub(crate) const LIST: Route = Route::management(
     |call, by, _| Box::pin(handle_list(call, by)),
     tags::GUARDRAILS,
     describe_list,
-);
+)
+.with_query(&LIST_PARAMETERS);
 
 fn describe_list() -> Operation {
     let body = BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails.");
@@ -24,7 +25,6 @@ fn describe_list() -> Operation {
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &LIST_PARAMETERS)?;
     let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
     let page = call.routed().guardrails.list(by, workspaces::filter(call, by).await?, offset, limit).await?;
     let data = page.guardrails.iter().map(GuardrailView::new).collect();
@@ -58,7 +58,8 @@ pub(crate) const LIST_VERSIONS: Route = Route::management(
     |call, by, _| Box::pin(handle_list_versions(call, by)),
     tags::GUARDRAILS,
     describe_list_versions,
-);
+)
+.with_query(&["offset", "limit"]);
 
 fn describe_list_versions() -> Operation {
     let description = "A page of versions of a guardrail.";

@@ -17,7 +17,8 @@ pub(crate) const CREATE: Route = Route::management(
     tags::KEYS,
     describe_create,
 )
-.with_body();
+.with_body()
+.with_query(&[parameters::UNIQUE_NAME]);
 
 fn describe_create() -> Operation {
     let description = "Returns the secret, which is shown once. Members that published clients send and that have no \

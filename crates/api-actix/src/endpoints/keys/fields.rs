@@ -1,6 +1,6 @@
 //! Parser of the bodies that create or change a key.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use domain::api_key::{ApiKeyChange, ApiKeyScope, NewApiKey};
 use domain::authority::{ManagementAccess, ManagementScope};
 use domain::budget::{ResetInterval, SpendLimit};
@@ -213,12 +213,12 @@ fn interval(name: &str, value: &Json) -> Result<ResetInterval, ApiError> {
     interval.ok_or_else(|| invalid(name, "must be daily, weekly, monthly or null"))
 }
 
-/// Reads a time in UTC; another offset, or none, is an error.
+/// Reads a time in UTC to the millisecond, as it is stored; another offset, or none, is an error.
 fn timestamp(name: &str, value: &Json) -> Result<DateTime<Utc>, ApiError> {
     let text = string(name, value)?;
     let at = DateTime::parse_from_rfc3339(&text).ok().filter(|at| at.offset().local_minus_utc() == 0);
     let at = at.ok_or_else(|| invalid(name, "must be an RFC 3339 time in UTC, such as 2027-01-31T00:00:00Z, or null"));
-    Ok(at?.to_utc())
+    Ok(at?.to_utc().trunc_subsecs(3))
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ fn endpoint_view_has_all_members_without_data() {
                 "input_cache_read": "0.01",
             },
             "provider_name": "The \"First\"",
+            "independent_questions": false,
             "tag": "first",
             "quantization": "unknown",
             "max_completion_tokens": 0,

@@ -5,8 +5,9 @@ use domain::preset::{PresetChange, PresetConfig, PresetStatus};
 use wires::client::read_object;
 
 use super::record::{PresetConfigRequest, PresetUpdate};
-use super::{describe_name, named_workspace, record};
+use super::{describe_name, record};
 use crate::endpoints::prelude::*;
+use crate::endpoints::workspaces;
 use crate::http::members::{MemberNames, Members, NeutralMember, invalid, string};
 use crate::http::operation::{idempotency_key, if_match};
 
@@ -18,7 +19,8 @@ pub(crate) const ADD_VERSION: Route = Route::management(
     tags::PRESETS,
     describe_add_version,
 )
-.with_body();
+.with_body()
+.with_query(&["workspace_id"]);
 
 fn describe_add_version() -> Operation {
     let description = "The version is designated: requests with the model `@preset/` and the slug use it on every \
@@ -31,7 +33,7 @@ fn describe_add_version() -> Operation {
 }
 
 async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let workspace = named_workspace(call, by).await?;
+    let workspace = workspaces::filter(call, by).await?;
     let body = call.read_json(payload).await?;
     let config = read_config(body.text()?)?;
     let (presets, slug) = (&call.gateway.services.presets, call.id()?);
@@ -47,7 +49,8 @@ pub(crate) const UPDATE: Route = Route::management(
     tags::PRESETS,
     describe_update,
 )
-.with_body();
+.with_body()
+.with_query(&["workspace_id"]);
 
 fn describe_update() -> Operation {
     let description = "Changes the given members. An earlier version as the designated one is a roll back. A change is \
@@ -59,7 +62,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let workspace = named_workspace(call, by).await?;
+    let workspace = workspaces::filter(call, by).await?;
     let members = read_change(call.read_json(payload).await?.text()?)?;
     let presets = &call.gateway.services.presets;
     let changed = presets.update(&call.change(by)?, workspace, &call.id()?, &members).await?;

@@ -4,7 +4,7 @@ pub(crate) mod change;
 pub(crate) mod read;
 mod record;
 
-use domain::authority::{Authority, Right};
+use domain::authority::Right;
 use domain::ids::WorkspaceId;
 use domain::preset::PresetError;
 use domain::workspace::ChooseWorkspaceError;
@@ -18,12 +18,6 @@ use crate::http::members::located;
 pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
     let named = parameters::resource(call.request.query_string(), "workspace_id")?;
     Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named.as_ref()).await?)
-}
-
-/// Checks the query of a change and returns the workspace that it names.
-async fn named_workspace(call: &Call<'_>, by: &Authority) -> Result<Option<WorkspaceId>, ApiError> {
-    parameters::check_names(call.request.query_string(), &["workspace_id"])?;
-    workspaces::filter(call, by).await
 }
 
 /// Describes the preset in the path and its workspace in the query.

@@ -17,10 +17,11 @@ pub use self::members::{
 };
 use crate::endpoints::prelude::*;
 use crate::http::operation;
-use crate::http::response::{no_cache, time};
+use crate::http::response::time;
 
 pub(crate) const ROUTE: Route =
-    Route::management(Method::Get, "/status", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe);
+    Route::management(Method::Get, "/status", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe)
+        .with_query(&["model"]);
 
 fn describe() -> Operation {
     let body = BodySchema::data::<Status>("StatusResponse", "The status of this server.");
@@ -38,7 +39,6 @@ fn describe() -> Operation {
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let (gateway, query) = (call.gateway, call.request.query_string());
-    parameters::check_names(query, &["model"])?;
     let services = &gateway.services;
     let reading = services.read_status.execute(by).await?;
     let (server, routed, now) = (&services.server, services.routed.current(), services.clock.monotonic());
@@ -85,7 +85,7 @@ async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
             .ok(),
         endpoints: configured,
     };
-    Ok(no_cache(Data { data }))
+    Ok(HttpResponse::Ok().json(Data { data }))
 }
 
 fn store_status(store: &StoreReading) -> StoreStatus {

@@ -9,7 +9,7 @@ use super::{KEY, text};
 use crate::endpoints::prelude::*;
 use crate::endpoints::workspaces::{ALL_WORKSPACES, describe_filter};
 use crate::http::operation;
-use crate::http::response::{no_cache, usd};
+use crate::http::response::usd;
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/activity", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
@@ -57,7 +57,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
         ..SumUsageRequest::default()
     };
     let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
-    Ok(no_cache(ActivityListView { data: sums.rows.iter().map(ActivityView::new).collect() }))
+    Ok(HttpResponse::Ok().json(ActivityListView { data: sums.rows.iter().map(ActivityView::new).collect() }))
 }
 
 /// Usage by day, model and provider.

@@ -6,7 +6,6 @@ use domain::usage::RejectionSum;
 
 use super::{add_selection, text};
 use crate::endpoints::prelude::*;
-use crate::http::response::no_cache;
 
 pub(crate) const ROUTE: Route = Route::any_key(
     Method::Get,
@@ -39,7 +38,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let sums = sums.count_rejections(&reader, range, key.as_ref(), workspace.as_ref()).await?;
     let requests = sums.iter().map(|sum| sum.count).fold(0, u64::saturating_add);
     let data = sums.iter().map(RejectionView::new).collect();
-    Ok(no_cache(RejectionsView { data, total: RejectionTotalView { requests } }))
+    Ok(HttpResponse::Ok().json(RejectionsView { data, total: RejectionTotalView { requests } }))
 }
 
 /// Rejected requests by status and reason, and their number.

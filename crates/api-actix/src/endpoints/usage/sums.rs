@@ -9,7 +9,7 @@ use super::{add_selection, text};
 use crate::endpoints::prelude::*;
 use crate::http::csv::{CsvValue, csv_line};
 use crate::http::export::ExportFormat;
-use crate::http::response::{no_cache, usd};
+use crate::http::response::usd;
 use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route =
@@ -49,7 +49,9 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let groups = request.groups.clone();
     let place = format.map(|_| call.begin_export()).transpose()?;
     let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
-    let (Some(format), Some(place)) = (format, place) else { return Ok(no_cache(UsageView::new(&sums, &groups))) };
+    let (Some(format), Some(place)) = (format, place) else {
+        return Ok(HttpResponse::Ok().json(UsageView::new(&sums, &groups)));
+    };
     let head = if format == ExportFormat::Csv { csv_line(&columns(&groups)) } else { String::new() };
     let next = async move |rows: &mut std::vec::IntoIter<UsageSum>| {
         let lines: String =

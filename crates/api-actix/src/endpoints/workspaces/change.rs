@@ -13,7 +13,8 @@ pub(crate) const CREATE: Route = Route::management(
     tags::WORKSPACES,
     describe_create,
 )
-.with_body();
+.with_body()
+.with_query(&[parameters::UNIQUE_NAME]);
 
 fn describe_create() -> Operation {
     let description = "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a \

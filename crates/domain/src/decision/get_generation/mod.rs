@@ -72,12 +72,12 @@ impl GetGeneration {
         Self { records, names }
     }
 
-    /// Reads a record. An inference key reads the records of its workspace, a management key those of the workspaces in
+    /// Reads a record. An inference key reads its own records, a management key those of the workspaces in
     /// its scope. A record of another workspace is not found, so that its existence is not revealed.
     pub async fn execute(&self, caller: &Principal, id: &DecisionId) -> Result<Generation, GetGenerationError> {
         let found = self.records.execute(id).await?;
         let may_read = |record: &UsageRecord| match caller {
-            Principal::Inference(key) => record.workspace_id == key.workspace_id(),
+            Principal::Inference(key) => record.api_key == key.id(),
             Principal::Management(key) => key.scope().contains(record.workspace_id),
             Principal::Operator(by) => by.sees(record.workspace_id),
         };

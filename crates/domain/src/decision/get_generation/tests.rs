@@ -96,8 +96,8 @@ fn getting(usage: Arc<dyn UsageRepository>) -> GetGeneration {
     GetGeneration::new(records, GenerationNames::new(Arc::new(catalogue()), endpoints()))
 }
 
-fn inference(workspace_number: u64) -> Principal {
-    Principal::Inference(InferenceKey::for_tests(SequentialIds::key(9), workspace(workspace_number)))
+fn inference(number: u64) -> Principal {
+    Principal::Inference(InferenceKey::for_tests(SequentialIds::key(number), workspace(1)))
 }
 
 fn management() -> Principal {
@@ -127,7 +127,7 @@ async fn read(record: UsageRecord) -> Generation {
 }
 
 #[tokio::test]
-async fn execute_finds_record_for_its_workspace_and_management_keys() {
+async fn execute_finds_record_for_its_key_and_management_keys() {
     let store = MemoryStore::new();
     store.ledger().settle(&UsageCharge::new(record())).await.unwrap();
     let get = getting(store.usage());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
 use super::staged::StagedAnswer;
-use crate::json::{Json, JsonPart};
+use crate::json::{Json, JsonPart, push_string};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
 use crate::routing::{Candidate, Wire};
 use crate::statistics::{Decision, largest_probability};
@@ -82,11 +82,19 @@ fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     let mut largest: Vec<(usize, f64)> = numbers.iter().copied().enumerate().collect();
     largest.sort_by(|(_, left), (_, right)| right.total_cmp(left));
     largest.truncate(AnswerEvidence::MAX_PROBABILITIES);
-    let name = |index: usize| match &question.kind {
-        QuestionKind::Choice { options } => options.get(index).map(|option| Cow::Borrowed(option.name.as_str())),
-        _ => Some(Cow::Owned(index.to_string())),
-    };
-    let named = largest.iter().filter_map(|(index, number)| Some((name(*index)?, number.to_string())));
-    let named: Vec<(Cow<'_, str>, String)> = named.collect();
-    Some(Json::object(named.iter().map(|(name, number)| (&**name, number.as_str()))))
+    let mut object = String::from("{");
+    for (index, number) in largest {
+        let name = match &question.kind {
+            QuestionKind::Choice { options } => Cow::Borrowed(options.get(index)?.name.as_str()),
+            _ => Cow::Owned(index.to_string()),
+        };
+        if object.len() > 1 {
+            object.push(',');
+        }
+        push_string(&mut object, &name);
+        object.push(':');
+        object.push_str(&number.to_string());
+    }
+    object.push('}');
+    Json::parse(&object).ok()
 }

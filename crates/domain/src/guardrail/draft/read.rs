@@ -101,8 +101,9 @@ impl GuardrailDraft {
                 true,
                 "endpoints do not tell whether prompts may be published; forbid training with enable_free_model_training, or give null or true",
             )?,
-            // The service has no provider keys of callers, so there is no spend to include or to leave out.
-            "include_byok_in_budgets" => drop(parse_nullable(value, |value| parse_boolean(name, value))?),
+            "include_byok_in_budgets" => {
+                require_value(name, value, false, "callers have no provider keys of their own; use null or false")?;
+            }
             _ => match DataPolicyRules::FLAGS.into_iter().find(|flag| *flag == name) {
                 Some(flag) => self.data_policy.push((flag, parse_nullable(value, |value| parse_boolean(name, value))?)),
                 None => return Ok(false),

@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
 
-/// The number of attempts at a deletion while others change the destination.
+/// The number of attempts at a change while others change the destination.
 const MAX_ATTEMPTS: usize = 8;
 
 impl ManageDestinations {
@@ -82,7 +82,7 @@ impl ManageDestinations {
     ///
     /// # Errors
     /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination, or a
-    /// version of it that the caller does not accept; a concurrent change; a store failure.
+    /// version of it that the caller does not accept; concurrent changes; a store failure.
     pub async fn update(
         &self,
         change: &Change<'_, Destination>,
@@ -94,26 +94,28 @@ impl ManageDestinations {
         if fields.is_empty() {
             return Err(DestinationError::NothingToChange);
         }
-        let before = self.get(by, id).await?;
-        change.check_version(before.version())?;
-        let mut after = self.with_keys(fields.apply(&before)?, fields).await?;
-        if after == before {
-            return Ok(before);
-        }
         let same_call = |one: &Destination, other: &Destination| {
             one.url == other.url && one.headers == other.headers && one.signing_secret == other.signing_secret
         };
-        if !same_call(&before, &after) {
-            self.send_test(&after).await?;
+        let mut tested: Option<Destination> = None;
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.get(by, id).await?;
+            change.check_version(before.version())?;
+            let mut after = self.with_keys(fields.apply(&before)?, fields).await?;
+            if after == before {
+                return Ok(before);
+            }
+            if !same_call(&before, &after) && !tested.as_ref().is_some_and(|tested| same_call(tested, &after)) {
+                self.send_test(&after).await?;
+            }
+            after.updated_at = Some(next_update_time(self.clock.now(), before.updated_at));
+            let audit = audited(by.actor(), "destination.update", before.id, Some(&before), Some(&after));
+            if self.destinations.update(&after, before.updated_at, &change.audited(audit, &after)).await? {
+                return Ok(after);
+            }
+            // The destination was changed since, or deleted.
+            tested = Some(after);
         }
-        after.updated_at = Some(next_update_time(self.clock.now(), before.updated_at));
-        let audit = audited(by.actor(), "destination.update", before.id, Some(&before), Some(&after));
-        let audit = change.audited(audit, &after);
-        if self.destinations.update(&after, before.updated_at, &audit).await? {
-            return Ok(after);
-        }
-        // The destination existed before: it was deleted since, or changed.
-        change.check_version(self.get(by, id).await?.version())?;
         Err(DestinationError::Changed)
     }
 }

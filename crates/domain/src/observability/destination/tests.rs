@@ -349,6 +349,21 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
 }
 
 #[tokio::test]
+async fn update_applies_to_the_version_of_a_concurrent_change_and_sends_one_test() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
+    let (rival, id) = (Destination { name: "rival".to_owned(), ..made.clone() }, made.id.to_string());
+    let (mut found, mut updated) = (vec![rival, made], vec![true, false]);
+    let mut destinations = MockDestinationRepository::new();
+    destinations.expect_find().times(2).returning(move |_| Ok(found.pop()));
+    destinations.expect_update().times(2).returning(move |_, _, _| Ok(updated.pop().unwrap()));
+    let ports = ManageDestinations { destinations: Arc::new(destinations), ..fixture.ports.clone() };
+    let after = ports.update(&Change::plain(&Authority::system()), &id, &fields).await.unwrap();
+    assert_eq!((after.name.as_str(), fixture.calls()), ("rival", 2), "one test at the creation, one of the new secret");
+}
+
+#[tokio::test]
 async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {

@@ -17,7 +17,7 @@ use super::archive::Manifest;
 use super::restore::{Verification, unreadable_row, verify, with_database};
 use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file};
 use crate::commands::Context;
-use crate::output::note;
+use crate::output::{note, with_next};
 use crate::wiring::{Schema, Stores, storage_settings};
 
 /// Documents per page.
@@ -129,11 +129,12 @@ fn text(report: &Report) -> String {
     } else {
         format!("The backup holds the state as it is, and {} problems were found in it.", problems.len())
     };
-    format!(
+    let written = format!(
         "Wrote {} ({} bytes): {records} usage records, {audit_entries} audit entries, {documents} documents.\n{verdict}\n\
          It holds key hashes and destination credentials: keep it as safe as the database.",
         report.file, report.size_bytes
-    )
+    );
+    with_next(&written, &format!("tollgate restore {} where no database exists, to verify it again", report.file))
 }
 
 /// The folder beside the backup in which it is prepared. Dropping it removes the folder with its files.

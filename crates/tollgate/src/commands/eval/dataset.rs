@@ -184,7 +184,7 @@ mod tests {
     fn questions() -> Vec<Question> {
         let config = r#"{"model":"a/b","questions":{"refund":{"type":"noul","instructions":"?"},
             "heat":{"type":"score","instructions":"?","criteria":["calm","furious"]}}}"#;
-        PresetConfig::read(&Json::parse(config).unwrap()).unwrap().questions.typed.unwrap().to_vec()
+        PresetConfig::read(&Json::parse(config).unwrap()).unwrap().questions.typed.unwrap()
     }
 
     #[test]

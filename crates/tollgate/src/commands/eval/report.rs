@@ -188,6 +188,7 @@ fn cascade_value(cascade: &Cascade) -> Value {
         "preset_version": cascade.preset_version,
         "first": origin_value(&cascade.first),
         "last": origin_value(&cascade.last),
+        "escalated_questions": cascade.escalated_questions.as_str(),
         "last_alone": proportion_value(cascade.last_alone),
         "predictions": cascade.predictions.iter().map(prediction).collect::<Vec<_>>(),
         "pays": cascade.cheapest().is_some(),

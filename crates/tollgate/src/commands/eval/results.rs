@@ -14,7 +14,7 @@ use domain::json::Json;
 use domain::money::Usd;
 use domain::preset::PresetConfig;
 use domain::question::{Answer, AnswerRules, Answers, ConfidenceSource, Question, Questions};
-use domain::statistics::{Decision, largest_probability};
+use domain::statistics::{Decision, EscalatedQuestions, largest_probability};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -57,6 +57,8 @@ pub struct ResultRow {
     pub provider: String,
     /// The wire of the provider.
     pub wire: String,
+    /// The questions that the provider receives of a request of which others are accepted: `open` or `all`.
+    pub escalated_questions: String,
     /// The answers.
     pub answers: Box<RawValue>,
     /// The cost in USD.
@@ -225,6 +227,8 @@ impl Results {
         let answers = answers.map_err(anyhow::Error::msg)?;
         let labels = read_labels(&Json::from(row.labels.clone()), questions)?;
         let cost: Usd = row.cost.get().parse().context("the cost is no amount")?;
+        let escalated_questions = EscalatedQuestions::from_name(&row.escalated_questions);
+        let escalated_questions = escalated_questions.context("escalated_questions must be open or all")?;
         let parts = questions.iter().zip(answers.typed().unwrap_or_default()).zip(labels);
         let evaluated = parts.filter_map(|((question, answer), label)| {
             Some(EvaluatedAnswer {
@@ -245,6 +249,7 @@ impl Results {
                 is_for_candidates,
                 cost,
                 latency_ms: row.latency_ms,
+                escalated_questions,
                 size: Some(RequestSize { state: row.state_bytes, question: question.json.text().len() as u64 }),
             })
         });
@@ -298,6 +303,7 @@ mod tests {
             model: "a/b".to_owned(),
             provider: "Alpha".to_owned(),
             wire: "chat-completions".to_owned(),
+            escalated_questions: "all".to_owned(),
             answers: raw(answers),
             cost: raw("0.000000000001"),
             latency_ms: 7,

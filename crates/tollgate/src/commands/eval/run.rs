@@ -11,6 +11,7 @@ use domain::decision::TokenFactor;
 use domain::json::Json;
 use domain::money::{Charge, Price, Usd};
 use domain::question::Questions;
+use domain::statistics::EscalatedQuestions;
 use domain::system::Clock as _;
 use futures_util::stream::{self, StreamExt as _};
 use http::Method;
@@ -126,9 +127,18 @@ impl Server {
 /// A model that is asked.
 struct Model {
     name: String,
-    /// Provider, wire and price of a token of each endpoint; without a price for a variable one.
-    endpoints: Vec<(String, String, Option<Price>)>,
+    endpoints: Vec<ModelEndpoint>,
     overhead: u64,
+}
+
+/// An endpoint of a model.
+struct ModelEndpoint {
+    provider: String,
+    wire: String,
+    /// The higher price of a token; `None` for a variable one.
+    price: Option<Price>,
+    /// The questions that it receives of an escalated request.
+    escalated_questions: EscalatedQuestions,
 }
 
 impl Model {
@@ -142,23 +152,27 @@ impl Model {
             let text = |at: &str| text_at(endpoint, at).unwrap_or_default();
             let price = |at: &str| text(at).parse::<Price>().ok().filter(|price| !price.is_variable());
             let dearest = price("/pricing/prompt").zip(price("/pricing/completion")).map(|(one, other)| one.max(other));
-            (text("/provider_name"), text("/wire"), dearest)
+            let is_independent = pointer(endpoint, "/independent_questions").is_some_and(|flag| flag.text() == "true");
+            ModelEndpoint {
+                provider: text("/provider_name"),
+                wire: text("/wire"),
+                price: dearest,
+                escalated_questions: if is_independent { EscalatedQuestions::Open } else { EscalatedQuestions::All },
+            }
         };
         let configured = context.config.endpoints.iter().filter(|endpoint| endpoint.model.as_str() == name);
         let overhead = configured.map(|endpoint| endpoint.prompt_overhead_tokens).fold(OVERHEAD_TOKENS, u64::max);
         Ok(Self { name: name.to_owned(), endpoints: endpoints.iter().map(read).collect(), overhead })
     }
 
-    /// Returns the wire of a provider, or an empty string.
-    fn wire(&self, provider: &str) -> String {
-        let found = self.endpoints.iter().find(|(name, ..)| name == provider);
-        found.map(|(_, wire, _)| wire.clone()).unwrap_or_default()
+    fn endpoint(&self, provider: &str) -> Option<&ModelEndpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.provider == provider)
     }
 
     /// Returns the most that a request costs; `None` for a variable price.
     fn highest_cost(&self, bytes: u64, questions: u64, factor: TokenFactor) -> Option<Charge> {
         let tokens = factor.times(bytes.saturating_add(self.overhead));
-        let of_endpoint = |(_, wire, price): &(String, String, Option<Price>)| {
+        let of_endpoint = |ModelEndpoint { wire, price, .. }: &ModelEndpoint| {
             (*price)?.times(tokens.saturating_mul(if wire == CHAT { questions } else { 1 }))
         };
         let costs: Option<Vec<Charge>> = self.endpoints.iter().map(of_endpoint).collect();
@@ -284,6 +298,7 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
     let text = |at: &str| member(at)?.as_string().with_context(|| format!("the member {} is no text", &at[1..]));
     let raw = |json: &Json| RawValue::from_string(json.text().to_owned());
     let provider = text("/provider")?;
+    let endpoint = model.endpoint(&provider);
     Ok(ResultRow {
         item: item.id.clone(),
         labels: raw(&item.labels)?,
@@ -291,7 +306,11 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         asked: model.name.clone(),
         id: text("/id")?,
         model: text("/model")?,
-        wire: model.wire(&provider),
+        wire: endpoint.map(|endpoint| endpoint.wire.clone()).unwrap_or_default(),
+        escalated_questions: endpoint
+            .map_or(EscalatedQuestions::All, |found| found.escalated_questions)
+            .as_str()
+            .to_owned(),
         provider,
         answers: raw(&member("/answers")?)?,
         cost: raw(&member("/usage/cost")?)?,

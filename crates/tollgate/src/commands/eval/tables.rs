@@ -1,7 +1,7 @@
 //! The rows of a report's tables, and the points of its curves.
 
 use domain::evaluation::{Cascade, Comparison, GroupReport, Report};
-use domain::statistics::{CascadePrediction, Probability, Proportion, RiskCoverage};
+use domain::statistics::{CascadePrediction, EscalatedQuestions, Probability, Proportion, RiskCoverage};
 
 use super::sentences;
 
@@ -68,7 +68,12 @@ pub fn cascade_row((threshold, predicted): &(Probability, CascadePrediction)) ->
 
 /// Returns the title of a cascade.
 pub fn cascade_title(cascade: &Cascade) -> String {
-    format!("{}, then {}", sentences::origin(&cascade.first), sentences::origin(&cascade.last))
+    let received = match cascade.escalated_questions {
+        EscalatedQuestions::Open => "the questions that are not accepted",
+        EscalatedQuestions::All => "all questions of a request with one that is not accepted",
+    };
+    let [first, last] = [&cascade.first, &cascade.last].map(sentences::origin);
+    format!("{first}, then {last} with {received}")
 }
 
 /// Returns the risk-coverage curve with at most 200 points, the last one included.

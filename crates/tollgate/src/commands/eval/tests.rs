@@ -3,7 +3,7 @@
 use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, Report, ReportSettings, RequestSize};
 use domain::evidence::LabelSource;
 use domain::money::Usd;
-use domain::statistics::{Decision, LabelSelection, Probability};
+use domain::statistics::{Decision, EscalatedQuestions, LabelSelection, Probability};
 
 use super::{html, sentences, tables};
 
@@ -28,6 +28,7 @@ fn report_of(selection: LabelSelection, items: usize, is_error: impl Fn(usize) -
         is_for_candidates: item < 100,
         cost: Usd::from_pico(cost),
         latency_ms: 1,
+        escalated_questions: EscalatedQuestions::All,
         size: Some(RequestSize { state: 10, question: 5 }),
     };
     let answers: Vec<EvaluatedAnswer> =
