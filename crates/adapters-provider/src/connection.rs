@@ -81,11 +81,15 @@ impl Connection {
         let mut headers = headers(settings)?;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let redactor = Redactor::of(headers.iter().chain(target.headers()));
+        // A request adds no other header, so its clone does not grow.
+        target.add_headers(&mut headers);
+        headers.insert(CONTENT_TYPE, Payload::JSON);
         Ok(Self {
             client,
             clock,
             address,
-            redactor: Redactor::of(headers.iter().chain(target.headers())),
+            redactor,
             target,
             headers,
             max_response_bytes: settings.max_response_bytes,
@@ -145,6 +149,7 @@ impl Connection {
             let mut request = Request::new(body::full(Bytes::new()));
             *request.uri_mut() = self.any_uri();
             request.headers_mut().clone_from(&self.headers);
+            request.headers_mut().remove(CONTENT_TYPE);
             Ok(request)
         };
         let answer = self.send(build, &sent).await?;

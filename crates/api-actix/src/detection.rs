@@ -1,5 +1,7 @@
 //! Selects the format of a body by its path and, if the path serves several wires, by its shape.
 
+use std::sync::Arc;
+
 use domain::decision::{AssetPart, DecisionDraft};
 use domain::json::{Json, JsonKind, JsonText};
 use wires::client::{self, Body, BodyError};
@@ -49,11 +51,12 @@ pub(crate) fn read<E: From<BodyError>>(
     hold: impl FnOnce(usize) -> Result<(), E>,
 ) -> Result<ParsedRequest, (Option<Shape>, E)> {
     let shape = entry.shape();
+    let whole: Arc<str> = text.into();
     let body = match shape {
-        Some(Shape::SystemOne) => Body::read_system_one(text),
-        _ => Body::read_any(text),
+        Some(Shape::SystemOne) => Body::read_system_one(&whole),
+        _ => Body::read_any(&whole),
     };
-    let body = body.map_err(|fault| (shape, fault.into()))?;
+    let body = body.map_err(|fault| (shape, fault.into()))?.sharing(&whole);
     if let Some(questions) = body.questions.filter(|_| text.len() > UNCOUNTED_BODY_MAX_BYTES) {
         hold(DecisionDraft::question_bytes(questions.get())).map_err(|error| (shape, error))?;
     }

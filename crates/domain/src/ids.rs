@@ -137,7 +137,7 @@ macro_rules! prefixed_id {
 
 /// ASCII as text.
 fn shared(ascii: &[u8]) -> Arc<str> {
-    String::from_utf8_lossy(ascii).into()
+    std::str::from_utf8(ascii).unwrap_or_default().into()
 }
 
 prefixed_id!(

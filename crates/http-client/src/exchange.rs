@@ -33,6 +33,16 @@ impl Target {
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
+
+    /// Adds the headers that the client adds, among them `host`, unless there are others.
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.headers {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+        if let Some(host) = &self.host {
+            headers.entry(HOST).or_insert_with(|| host.clone());
+        }
+    }
 }
 
 /// The losses after which a request is sent again, once, on another connection.
@@ -119,15 +129,10 @@ pub(crate) async fn exchange<E: From<Error>>(
 
 /// Adapts the request to the connection.
 fn prepare(request: &mut Request<RequestBody>, in_use: &ConnectionInUse, target: &Target) {
-    for (name, value) in &target.headers {
-        request.headers_mut().entry(name).or_insert_with(|| value.clone());
-    }
+    target.add_headers(request.headers_mut());
     match in_use {
         ConnectionInUse::Http1 { connection, .. } => {
             *request.uri_mut() = connection.request_target(request.uri());
-            if let Some(host) = &target.host {
-                request.headers_mut().entry(HOST).or_insert_with(|| host.clone());
-            }
         }
         ConnectionInUse::Http2(_) => {
             request.headers_mut().remove(HOST);

@@ -82,7 +82,11 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
         match (execute(call, key, request, tokens).await, metadata) {
             (Ok(decision), metadata) => {
                 let metadata = metadata.map(|metadata| metadata.describe_answer(&decision));
-                Ok(view(call, &decision, &provider_input, metadata, &response_format))
+                let response = view(call, &decision, &provider_input, metadata, &response_format);
+                let (model, provider) = (Some(decision.model), decision.provider);
+                // Set once per request.
+                drop(call.access.charge.set(ChargeFields { model, provider, cost: decision.cost }));
+                Ok(response)
             }
             (Err(error), Some(metadata)) => Err(metadata.add_to_error(error)),
             (Err(error), None) => Err(error),
@@ -122,11 +126,7 @@ async fn execute(
         tokens.settle(&end);
         end.map_err(|error| api_error(error, clock.now().timestamp_millis()))
     });
-    let decision = call.run_detachable(work, left).with_deadline(call.time_left()).await?;
-    let (model, provider) = (Some(decision.model.clone()), decision.provider.clone());
-    // Set once per request.
-    drop(call.access.charge.set(ChargeFields { model, provider, cost: decision.cost }));
-    Ok(decision)
+    call.run_detachable(work, left).with_deadline(call.time_left()).await
 }
 
 fn view(

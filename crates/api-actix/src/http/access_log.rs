@@ -35,7 +35,9 @@ pub type AccessField<'a> = (&'static str, Option<AccessValue<'a>>);
 pub enum AccessValue<'a> {
     /// A number.
     Number(u64),
-    /// An id, an address or an amount: no format escapes or quotes it.
+    /// The text of an id: no format escapes it.
+    Id(&'a str),
+    /// An id, an address or an amount: no format escapes it.
     Plain(&'a dyn Display),
     /// Text.
     Text(&'a str),
@@ -119,7 +121,7 @@ impl AccessFields {
         let (api_key, charge) = (self.api_key.get(), self.charge.get());
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let fields = [
-            ("request.id", Some(AccessValue::Plain(request_id))),
+            ("request.id", Some(AccessValue::Id(request_id.as_str()))),
             ("http.method", Some(AccessValue::Text(method))),
             ("http.route", route.map(AccessValue::Text)),
             ("http.path", unknown_path.as_deref().map(AccessValue::Text)),
@@ -127,7 +129,7 @@ impl AccessFields {
             ("http.status", Some(AccessValue::Number(status.into()))),
             ("reason", self.reason.get().map(|reason| AccessValue::Text(reason.as_str()))),
             ("api_key.id", api_key.as_ref().map(plain)),
-            ("model.id", charge.and_then(|charge| charge.model.as_ref()).map(plain)),
+            ("model.id", charge.and_then(|charge| charge.model.as_ref()).map(|model| AccessValue::Id(model.as_str()))),
             ("provider.name", charge.map(|charge| AccessValue::Text(&charge.provider))),
             ("cost_usd", charge.map(|charge| plain(&charge.cost))),
             ("latency_us", Some(AccessValue::Number(latency_us))),

@@ -1,5 +1,6 @@
 //! The immutable snapshot of the catalogue, and the stores of its rows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -54,7 +55,8 @@ impl CatalogueSnapshot {
         if name.len() > 256 {
             return None;
         }
-        let lower = name.to_ascii_lowercase();
+        let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+        let lower = if is_lower { Cow::Borrowed(name) } else { Cow::Owned(name.to_ascii_lowercase()) };
         if let Some(index) = self.names.find(&lower) {
             return Some(self.at(index, None));
         }

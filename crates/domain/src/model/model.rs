@@ -150,6 +150,6 @@ impl Model {
 
     /// Returns true if the model answers Decisions requests.
     pub fn serves_decisions(&self) -> bool {
-        self.architecture.outputs().contains(Modality::Decisions)
+        self.architecture.output_modalities.iter().any(|name| name.eq_ignore_ascii_case(Modality::Decisions.as_str()))
     }
 }

@@ -57,17 +57,21 @@ fn format_line(line: &mut String, format: LogFormat, at: DateTime<Utc>, fields: 
             AccessValue::Number(number) => write!(line, "{number}")?,
             AccessValue::Plain(value) if is_json => write!(line, "\"{value}\"")?,
             AccessValue::Plain(value) => write!(line, "{value}")?,
-            AccessValue::Text(text) if is_plain(text) => {
-                line.push('"');
-                line.push_str(text);
-                line.push('"');
-            }
+            AccessValue::Id(text) if !is_json => line.push_str(text),
+            AccessValue::Id(text) => push_quoted(line, text),
+            AccessValue::Text(text) if is_plain(text) => push_quoted(line, text),
             AccessValue::Text(text) if is_json => line.push_str(&serde_json::Value::from(*text).to_string()),
             AccessValue::Text(text) => write!(line, "{text:?}")?,
         }
     }
     line.push_str(if is_json { "}\n" } else { "\n" });
     Ok(())
+}
+
+fn push_quoted(line: &mut String, text: &str) {
+    line.push('"');
+    line.push_str(text);
+    line.push('"');
 }
 
 /// Returns true if no format escapes a character of the text.

@@ -15,7 +15,7 @@ pub(super) enum AttemptBudget<'a> {
     /// Each participant holds the bounds of all attempts that the plan allows.
     Ceiling,
     /// The request holds the bounds of running and planned attempts, and increases the hold for each further one.
-    Increasing(Box<IncreasingHold<'a>>),
+    Increasing(IncreasingHold<'a>),
 }
 
 pub(super) struct IncreasingHold<'a> {
@@ -43,7 +43,7 @@ impl<'a> AttemptBudget<'a> {
     /// Begins with a hold of `planned`, the first attempt of each sub-request.
     pub(super) fn of_hold(hold_planner: &'a HoldPlanner, request: &'a Request, planned: Vec<AttemptRecord>) -> Self {
         let (planned, gate) = (Mutex::new(planned), futures_util::lock::Mutex::default());
-        Self::Increasing(Box::new(IncreasingHold { hold_planner, request, planned, gate }))
+        Self::Increasing(IncreasingHold { hold_planner, request, planned, gate })
     }
 
     /// Increases the hold to cover an attempt, the earlier attempts, which cost `so_far` at most, and the planned ones.

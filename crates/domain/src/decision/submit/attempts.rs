@@ -205,7 +205,8 @@ impl AttemptLog<'_> {
             }
             _ => self.time.monotonic(),
         };
-        let causes = entries.iter().map(|entry| entry.cause).collect();
+        let has_causes = entries.iter().any(|entry| entry.cause.is_some());
+        let causes = entries.iter().filter(|_| has_causes).map(|entry| entry.cause).collect();
         let attempts = entries.into_iter().map(|entry| entry.record).collect();
         CallOutcome { outcomes, staged: None, attempts, causes, ended }
     }

@@ -66,8 +66,8 @@ pub(super) struct EndedCall {
     pub(super) share: CostShare,
 }
 
-/// A sub-request under way, with its number.
-type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
+/// A sub-request under way.
+type Running<'a> = BoxFuture<'a, (SubRequest, Option<SubRequestOutcome>)>;
 
 impl SharedCalls {
     /// Makes the call of a held plan. A request that holds the ceiling shares the call with identical ones.
@@ -116,18 +116,19 @@ impl SharedCalls {
 
 impl CallRunner {
     async fn run(&self, call: Call, client: &Arc<dyn ClientConnection>, budget: &AttemptBudget<'_>) -> CallOutcome {
-        let Call { sub_requests, stages, is_partial, workspace, began } = call;
+        let Call { mut sub_requests, stages, is_partial, workspace, began } = call;
         let Self { health, time, settings, .. } = self;
         let log = AttemptLog { health, time, settings, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) };
         let context = CallContext { log: &log, budget, client };
         let mut planned = sub_requests.len();
-        let numbered = (0..).zip(sub_requests);
+        (0..).zip(&mut sub_requests).for_each(|(number, part)| part.number = number);
+        let waiting = VecDeque::from(sub_requests);
         let Some(stages) = stages else {
-            let outcomes = self.run_sub_requests(numbered.collect(), &mut planned, is_partial, &context).await;
+            let outcomes = self.run_sub_requests(waiting, &mut planned, is_partial, &context).await;
             return log.close(outcomes.into_iter().map(|(_, outcome)| outcome).collect());
         };
         // Boxed to keep the future of other requests small.
-        let (outcomes, answered) = Box::pin(self.run_stages(stages, numbered.collect(), planned, &context)).await;
+        let (outcomes, answered) = Box::pin(self.run_stages(stages, waiting, planned, &context)).await;
         CallOutcome { staged: Some(answered), ..log.close(outcomes) }
     }
 
@@ -136,7 +137,7 @@ impl CallRunner {
     /// sub-requests of the call. Returns the outcomes in the order of the sub-requests.
     pub(super) async fn run_sub_requests(
         &self,
-        mut waiting: VecDeque<(u32, SubRequest)>,
+        mut waiting: VecDeque<SubRequest>,
         planned: &mut usize,
         is_partial: bool,
         context: &CallContext<'_>,
@@ -151,31 +152,32 @@ impl CallRunner {
                 break;
             }
             let single = if is_idle && waiting.len() == 1 { waiting.pop_front() } else { None };
-            let ended = if let Some((number, sub_request)) = single {
-                Some(self.run_one(number, sub_request, context).await)
+            let ended = if let Some(sub_request) = single {
+                Some(self.run_one(sub_request, context).await)
             } else {
                 let running = running.get_or_insert_default();
                 while running.len() < max_running
-                    && let Some((number, sub_request)) = waiting.pop_front()
+                    && let Some(sub_request) = waiting.pop_front()
                 {
-                    running.push(Box::pin(self.run_one(number, sub_request, context)));
+                    running.push(Box::pin(self.run_one(sub_request, context)));
                 }
                 running.next().await
             };
-            let Some((number, sub_request, outcome)) = ended else { break };
-            context.budget.begun(number);
+            let Some((sub_request, outcome)) = ended else { break };
+            context.budget.begun(sub_request.number);
             let Some(outcome) = outcome else { continue };
             // Each sub-request sends the state again: their number is bounded.
-            if let Some(smaller) = self.smaller(&sub_request, &outcome, context.log.began)
+            if let Some(mut smaller) = self.smaller(&sub_request, &outcome, context.log.began)
                 && *planned + smaller.len() <= 2 * MAX_SUB_REQUESTS
             {
                 let next = u32::try_from(*planned).unwrap_or(u32::MAX);
                 *planned += smaller.len();
-                waiting.extend((next..).zip(smaller));
+                (next..).zip(&mut smaller).for_each(|(number, part)| part.number = number);
+                waiting.extend(smaller);
                 continue;
             }
             let has_failed = matches!(outcome, SubRequestOutcome::Failed { .. });
-            outcomes.push((number, outcome));
+            outcomes.push((sub_request.number, outcome));
             if has_failed && !is_partial {
                 break;
             }
@@ -202,12 +204,11 @@ impl CallRunner {
 
     async fn run_one(
         &self,
-        number: u32,
         sub_request: SubRequest,
         context: &CallContext<'_>,
-    ) -> (u32, SubRequest, Option<SubRequestOutcome>) {
-        let outcome = self.run_sub_request(&sub_request, number, context).await;
-        (number, sub_request, outcome)
+    ) -> (SubRequest, Option<SubRequestOutcome>) {
+        let outcome = self.run_sub_request(&sub_request, context).await;
+        (sub_request, outcome)
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) struct CallOutcome {
     /// The answers of the stages; `None` without a cascade.
     pub(super) staged: Option<StagedAnswers>,
     pub(super) attempts: Arc<[AttemptRecord]>,
-    /// The cause of each failed attempt.
+    /// The cause of each attempt; empty without any.
     pub(super) causes: Box<[Option<FailureCause>]>,
     /// The end of the call, on the monotonic clock.
     pub(super) ended: Duration,

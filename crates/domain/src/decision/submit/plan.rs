@@ -12,6 +12,8 @@ pub(super) const MAX_SUB_REQUESTS: usize = 64;
 /// Questions that are sent together, with the candidates that can answer all of them, in order.
 #[derive(Debug)]
 pub(in crate::decision) struct SubRequest {
+    /// Its number within the call, which assigns it.
+    pub(super) number: u32,
     pub(super) input: Arc<ProviderInput>,
     /// The questions that no earlier stage has accepted, for endpoints that answer each question by itself; `None` if
     /// these are all.
@@ -26,7 +28,7 @@ pub(in crate::decision) struct SubRequest {
 impl SubRequest {
     fn new(input: Arc<ProviderInput>, able: &[Candidate]) -> Self {
         let (candidates, others) = able.iter().cloned().partition(|candidate| fits(&candidate.endpoint, &input));
-        Self { input, open: None, candidates, others, inherited: Vec::new() }
+        Self { number: 0, input, open: None, candidates, others, inherited: Vec::new() }
     }
 
     /// Keeps the open questions for endpoints that answer each question by itself. Returns false if no question of the

@@ -161,7 +161,7 @@ impl Settlement {
             workspace_id: request.payer.workspace_id,
             api_key: request.payer.api_key,
             request_id: request.origin.request_id.clone(),
-            requested_model: request.body.model.clone(),
+            requested_model: std::mem::take(&mut request.body.model),
             model: served.model.clone(),
             provider: std::mem::take(&mut served.slugs),
             outcome,

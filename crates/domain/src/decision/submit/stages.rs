@@ -16,7 +16,7 @@ impl CallRunner {
     pub(super) async fn run_stages(
         &self,
         CallStages { cascade, planned: stages, input }: CallStages,
-        mut waiting: VecDeque<(u32, SubRequest)>,
+        mut waiting: VecDeque<SubRequest>,
         mut planned: usize,
         context: &CallContext<'_>,
     ) -> (Vec<SubRequestOutcome>, StagedAnswers) {
@@ -26,15 +26,15 @@ impl CallRunner {
         let mut outcomes = Vec::new();
         for PlannedStage { index, sub_requests } in stages {
             let Some(stage) = cascade.stages.get(index) else { continue };
-            let mut own: VecDeque<(u32, SubRequest)> = waiting.drain(..sub_requests.min(waiting.len())).collect();
+            let mut own: VecDeque<SubRequest> = waiting.drain(..sub_requests.min(waiting.len())).collect();
             let is_open = |question: &Question| {
                 let place = places.get(question.name.as_str());
                 !place.is_some_and(|place| answered[*place].as_ref().is_some_and(|answer| answer.is_accepted))
             };
-            own.retain_mut(|(number, part)| {
+            own.retain_mut(|part| {
                 let is_asked = part.keep_open(is_open);
                 if !is_asked {
-                    context.budget.begun(*number);
+                    context.budget.begun(part.number);
                 }
                 is_asked
             });

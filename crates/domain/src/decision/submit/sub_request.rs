@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
-use super::attempt::{EndedAttempt, RunningAttempts};
+use super::attempt::{EndedAttempt, RunningAttempt, RunningAttempts};
 use super::attempt_budget::NextAttempt;
 use super::call::{CallContext, CallRunner};
 use super::outcome::SubRequestOutcome;
@@ -24,19 +24,17 @@ impl CallRunner {
     pub(super) async fn run_sub_request(
         &self,
         sub_request: &SubRequest,
-        number: u32,
         call: &CallContext<'_>,
     ) -> Option<SubRequestOutcome> {
-        let mut last = sub_request.candidates.first()?.clone();
+        let mut last = sub_request.candidates.first()?;
         let mut progress = Progress {
             runner: self,
             sub_request,
-            number,
             call,
             next: 0,
             failures: sub_request.inherited.clone(),
             throttled: None,
-            running: RunningAttempts::default(),
+            running: RunningAttempts::new(self, call.log),
         };
         let mut was_hedged = false;
         loop {
@@ -59,16 +57,15 @@ impl CallRunner {
                 },
             };
             let Some((candidate, result)) = ended else { continue };
-            last = candidate.clone();
+            last = candidate;
             match result {
                 Ok(answers) => {
-                    // Dropped before their bytes are counted, because running attempts may send more.
-                    progress.running.cancel().into_iter().for_each(|lost| call.log.lose(lost));
-                    return Some(SubRequestOutcome::Answered { answers, candidate });
+                    progress.running.cancel();
+                    return Some(SubRequestOutcome::Answered { answers, candidate: candidate.clone() });
                 }
                 Err(failure) => {
                     let is_last = failure.kind.ends_request();
-                    progress.failures.push((candidate.endpoint, failure));
+                    progress.failures.push((Arc::clone(&candidate.endpoint), failure));
                     if is_last {
                         return Some(progress.failed(last, None));
                     }
@@ -82,7 +79,6 @@ impl CallRunner {
 struct Progress<'a> {
     runner: &'a CallRunner,
     sub_request: &'a SubRequest,
-    number: u32,
     call: &'a CallContext<'a>,
     /// The position of the candidate that is tried next.
     next: usize,
@@ -92,9 +88,10 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn failed(self, candidate: Candidate, rejection: Option<HoldRejection>) -> SubRequestOutcome {
+    fn failed(self, candidate: &Candidate, rejection: Option<HoldRejection>) -> SubRequestOutcome {
         let input = Arc::clone(&self.sub_request.input);
-        SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, rejection, candidate }
+        let (failures, throttled, candidate) = (self.failures, self.throttled, candidate.clone());
+        SubRequestOutcome::Failed { input, failures, throttled, rejection, candidate }
     }
 
     /// Begins an attempt at the next candidate that the hold covers. Returns false without a candidate or time.
@@ -135,7 +132,7 @@ impl<'a> Progress<'a> {
         NextAttempt {
             candidate,
             input: self.sub_request.input_for(&candidate.endpoint),
-            number: self.number,
+            number: self.sub_request.number,
             is_first,
             is_optional,
         }
@@ -193,11 +190,11 @@ impl<'a> Progress<'a> {
 
     /// Begins an attempt that the hold covers up to `bound` tokens.
     fn begin(&mut self, candidate: &'a Candidate, bound: u64, now: Duration) {
-        let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
+        let (call, number, endpoint) = (self.call, self.sub_request.number, &candidate.endpoint);
         let input = self.sub_request.input_for(endpoint);
         let sent = SentBytes::default();
-        let index = call.log.begin(candidate, self.number, (sent.clone(), bound), now);
-        call.budget.begun(self.number);
+        let index = call.log.begin(candidate, number, (sent.clone(), bound), now);
+        call.budget.begun(number);
         let provider_call = ProviderCall {
             endpoint: Arc::clone(endpoint),
             provider_input: Arc::clone(input),
@@ -205,8 +202,8 @@ impl<'a> Progress<'a> {
             client: Arc::clone(call.client),
             sent,
         };
-        let attempt = runner.run_attempt(candidate.clone(), index, provider_call, input, call.log);
-        self.running.push(index, attempt);
+        let call = self.runner.provider.decide(provider_call);
+        self.running.push(RunningAttempt { index, candidate, input, call });
     }
 
     /// Returns the candidate whose attempt began last.
@@ -216,7 +213,7 @@ impl<'a> Progress<'a> {
 
     /// Begins a hedge at another endpoint of the same model, if its bound can be held at once: a slow attempt is no
     /// reason to answer by another model, nor to fail. Returns an attempt that ended meanwhile.
-    async fn begin_hedge(&mut self) -> Option<EndedAttempt> {
+    async fn begin_hedge(&mut self) -> Option<EndedAttempt<'a>> {
         let slow = self.newest()?;
         let before = self.next;
         let candidate = self.pick(Some(&slow.model), self.runner.time.monotonic())?;
