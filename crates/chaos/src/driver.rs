@@ -14,10 +14,11 @@ use crate::history::{KeyLimit, Operation, Outcome};
 use crate::money::parse_usd;
 use crate::random::Random;
 use crate::recorder::Recorder;
-use crate::subjects::PRESET_SLUG;
 
 /// The clients of each replica.
 pub const CLIENTS: usize = 4;
+/// The preset of the load.
+pub const PRESET_SLUG: &str = "triage";
 /// The pause of a client between calls. The load is far below what the replicas can answer, so that a busy machine can
 /// carry it, too.
 const PAUSE: Duration = Duration::from_millis(60);

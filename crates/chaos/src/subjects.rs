@@ -4,13 +4,12 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, REPLICAS};
-use crate::driver::CLIENTS;
+use crate::driver::{CLIENTS, PRESET_SLUG};
 use crate::history::{Account, KeyLimit, Settings};
 use crate::money::format_usd;
 use crate::recorder::{KeySet, Recorder};
 
-/// The preset of the load, and its questions.
-pub const PRESET_SLUG: &str = "triage";
+/// The questions of the preset.
 pub const PRESET_QUESTIONS: [&str; 2] = ["angry", "refund"];
 /// The first stage accepts one of the two answers of [`crate::cluster`], and the second one is asked both again.
 const PRESET: &str = r#"{"stages":[{"model":"acme/small","accept":{"*":0.9,"refund":0.99}},{"model":"acme/large","accept":{"*":0.9}}],

@@ -205,11 +205,12 @@ impl Grace<'_> {
         Ok((old, new))
     }
 
-    /// Waits until the other server rejects the secret.
+    /// Waits until both servers reject the secret, the other one first.
     async fn ensure_ends(&self, secret: &str, since: Instant, change: &str) -> Result<()> {
-        let took = outdated_for(self.other, &reading(secret), 401, since).await?;
-        ensure!(took <= DEATH, "{change}: the old secret lived on for {took:?}");
-        ensure!(status(self.changing, secret).await? == 401, "{change}: the changing server accepts the old secret");
+        for server in [self.other, self.changing] {
+            let took = outdated_for(server, &reading(secret), 401, since).await?;
+            ensure!(took <= DEATH, "{change}: the old secret lived on for {took:?}");
+        }
         Ok(())
     }
 }
