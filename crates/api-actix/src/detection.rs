@@ -1,7 +1,5 @@
 //! Selects the format of a body by its path and, if the path serves several wires, by its shape.
 
-use std::sync::Arc;
-
 use domain::decision::{AssetPart, DecisionDraft};
 use domain::json::{Json, JsonKind, JsonText};
 use wires::client::{self, Body, BodyError};
@@ -51,12 +49,11 @@ pub(crate) fn read<E: From<BodyError>>(
     hold: impl FnOnce(usize) -> Result<(), E>,
 ) -> Result<ParsedRequest, (Option<Shape>, E)> {
     let shape = entry.shape();
-    let whole: Arc<str> = text.into();
     let body = match shape {
-        Some(Shape::SystemOne) => Body::read_system_one(&whole),
-        _ => Body::read_any(&whole),
+        Some(Shape::SystemOne) => Body::read_system_one(text),
+        _ => Body::read_any(text),
     };
-    let body = body.map_err(|fault| (shape, fault.into()))?.sharing(&whole);
+    let body = body.map_err(|fault| (shape, fault.into()))?;
     if let Some(questions) = body.questions.filter(|_| text.len() > UNCOUNTED_BODY_MAX_BYTES) {
         hold(DecisionDraft::question_bytes(questions.get())).map_err(|error| (shape, error))?;
     }

@@ -128,15 +128,6 @@ impl Json {
         Self { whole: Arc::from(text), start: 0, end: text.len() }
     }
 
-    /// Returns a value of a text, which it keeps in memory. `part` must be borrowed from `whole`, or is copied.
-    pub fn part_of(whole: &Arc<str>, part: JsonText<'_>) -> Self {
-        let text = part.get();
-        let start = text.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
-        let end = start.wrapping_add(text.len());
-        let is_inside = start <= end && end <= whole.len();
-        if is_inside { Self { whole: Arc::clone(whole), start, end } } else { Self::from_checked(text) }
-    }
-
     /// Returns the JSON text, byte for byte as received.
     pub fn text(&self) -> &str {
         self.as_part().text()

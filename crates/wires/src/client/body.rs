@@ -1,7 +1,5 @@
 //! The members of a Decisions body of any wire, found in one pass and kept as raw JSON.
 
-use std::sync::Arc;
-
 use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonText, PrecheckError, precheck, read_object as read_object_members, unknown_member};
 use serde::de::IgnoredAny;
@@ -9,8 +7,6 @@ use serde::de::IgnoredAny;
 /// The members that a wire reads; `None` for one that is absent or null. Other members are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Body<'t> {
-    /// The whole body, which its members share; without it they are copied.
-    whole: Option<&'t Arc<str>>,
     pub(crate) model: Option<JsonText<'t>>,
     pub(crate) models: Option<JsonText<'t>>,
     /// The member `questions`.
@@ -137,24 +133,12 @@ impl<'t> Body<'t> {
             chat_template_kwargs,
             prompt_format_version,
             return_prompt_token_ids,
-            ..Self::default()
         })
-    }
-
-    /// Lets the values of the members share the whole body, which they were read from.
-    #[must_use]
-    pub fn sharing(self, whole: &'t Arc<str>) -> Self {
-        Self { whole: Some(whole), ..self }
-    }
-
-    /// Returns the value of a member.
-    pub(crate) fn own(&self, member: Option<JsonText<'_>>) -> Option<Json> {
-        member.map(|text| self.whole.map_or_else(|| Json::from(text), |whole| Json::part_of(whole, text)))
     }
 
     /// Returns a draft with the members that all wires share.
     pub(crate) fn draft(&self) -> DecisionDraft {
-        let own = |value| self.own(value);
+        let own = |value: Option<JsonText<'_>>| value.map(Json::from);
         DecisionDraft {
             model: own(self.model),
             models: own(self.models),

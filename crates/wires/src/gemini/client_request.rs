@@ -19,9 +19,9 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
         let name = model.as_string();
         name.as_deref().and_then(|name| name.strip_prefix("models/")).map_or(model, Json::string)
     });
-    let input = body.own(body.input).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
     let (state, form, media_in_state) = state(&input)?;
-    let questions = body.own(body.questions).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
+    let questions = body.questions.map(Json::from).ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
     let questions = Fields::new(&questions, "questions")?;
     let members = questions.members()?;
     let typed = members.iter().map(|(name, json)| question(name, json, &questions.member_path(name)));

@@ -35,11 +35,11 @@ impl GeneratedNames {
 /// The first violation, with its path in the wire's own body.
 pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, GeneratedNames), InvalidDecision> {
     let mut draft = body.draft();
-    let identifier = body.own(body.safety_identifier).map(|json| checked_identifier(&json)).transpose()?;
+    let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
     draft.user = draft.user.or(identifier);
-    let input = body.own(body.input).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
     let mut read = content::read(&input)?;
-    let (typed, generated_names, has_media) = questions(body.own(body.questions))?;
+    let (typed, generated_names, has_media) = questions(body.questions.map(Json::from))?;
     if has_media {
         read = content::as_items(&input);
     }

@@ -20,12 +20,12 @@ use crate::client::fields::element_path;
 pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     only_defaults(body)?;
     let draft = body.draft();
-    let input = body.own(body.input).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
     not_blank(&input, "input")?;
     Ok(DecisionDraft {
-        typed: Some(questions(body.own(body.questions))?),
+        typed: Some(questions(body.questions.map(Json::from))?),
         state: Some(input),
-        images: body.own(body.images),
+        images: body.images.map(Json::from),
         ..draft
     })
 }
