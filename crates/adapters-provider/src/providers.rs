@@ -1,10 +1,9 @@
 //! The providers: built from a wire and settings, and selected by an endpoint.
 
 use std::collections::HashMap;
-use std::future::ready;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::ids::IdMap;
 use domain::question::ProviderInput;
@@ -48,20 +47,15 @@ impl ProviderRouter {
     }
 }
 
-type Deciding<'f> = Pin<Box<dyn Future<Output = Result<ProviderAnswer, AttemptFailure>> + Send + 'f>>;
-
+#[async_trait]
 impl DecisionProvider for ProviderRouter {
-    /// Returns the future of the endpoint's provider, without another one around it.
-    fn decide<'s, 'f>(&'s self, call: ProviderCall) -> Deciding<'f>
-    where
-        's: 'f,
-        Self: 'f,
-    {
-        if let Some(provider) = self.providers.get(&call.endpoint.provider) {
-            return provider.decide(call);
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        match self.providers.get(&call.endpoint.provider) {
+            Some(provider) => provider.decide(call).await,
+            None => {
+                Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, "the endpoint's provider is not configured"))
+            }
         }
-        let detail = "the endpoint's provider is not configured";
-        Box::pin(ready(Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail))))
     }
 
     /// Returns the bound of the endpoint's provider; 0 if it is not configured, since nothing is sent.
