@@ -10,7 +10,7 @@ use domain::json::Json;
 use domain::question::{
     Answer, AnswerRules, AnswerValue, Answers, ConfidenceSource, ProviderInput, Question, QuestionKind, Questions,
 };
-use domain::usage::UsageSource;
+use domain::usage::{QuestionOutcomes, UsageSource};
 use wires::canonical::{self, Extras};
 use wires::client::DecisionResponse;
 use wires::formats::{ResponseFormat, Shape, write};
@@ -82,7 +82,7 @@ pub fn write_body(
         cost: "0.000000000001".parse()?,
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
-        outcomes: Vec::new(),
+        outcomes: QuestionOutcomes::default(),
         findings: Vec::new(),
     };
     let body = write(

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollgate_tests::{Behaviour, Call, Report, Upstream};
 
 use crate::gateway::{TestGateway, body};
@@ -291,6 +291,10 @@ async fn requests_per_minute_are_limited_per_key_when_configured() -> Result<()>
     for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
         ensure!(refused.header(header).parse::<u64>().is_ok(), "{header}: {:?}", refused.header(header));
     }
+    // Labels count as any other request.
+    let feedback = json!({"generation_id": "gen-dec-none", "category": "other", "labels": {}}).to_string();
+    let feedback = Call::post("/api/v1/generation/feedback").json(feedback).key(&gateway.inference.secret);
+    gateway.server.send(&feedback).await?.error(429, "Rate limit exceeded")?;
     gateway.server.send(&Call::get("/api/v1/models/count").key(&gateway.management.secret)).await?.ok()?;
     Ok(())
 }

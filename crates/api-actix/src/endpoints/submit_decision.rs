@@ -10,7 +10,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use domain::api_key::InferenceKey;
 use domain::decision::{Decision, DecisionRequest, TakenTokens};
 use domain::question::ProviderInput;
-use domain::usage::{QuestionOutcome, QuestionVerdict};
+use domain::usage::{QuestionOutcomes, QuestionVerdict};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio_util::sync::CancellationToken;
 use wires::client::DecisionResponse;
@@ -166,7 +166,7 @@ fn respond(decision: &Decision, is_opaque: bool, body: String) -> HttpResponse {
 }
 
 /// Returns the names of the questions without a decision, each encoded as in a URL, as far as they fit into a header.
-fn abstained(outcomes: &[QuestionOutcome]) -> Option<HeaderValue> {
+fn abstained(outcomes: &QuestionOutcomes) -> Option<HeaderValue> {
     let mut names = String::new();
     for outcome in outcomes.iter().filter(|outcome| outcome.verdict == QuestionVerdict::Abstained) {
         let name = utf8_percent_encode(&outcome.question, NAME).to_string();

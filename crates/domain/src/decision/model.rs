@@ -9,7 +9,7 @@ use crate::money::Usd;
 use crate::preset::Cascade;
 use crate::question::{Answers, ProviderInput};
 use crate::routing::{RoutingFunnel, RoutingPreferences};
-use crate::usage::{AttemptRecord, Finding, PresetReference, QuestionOutcome, UsageSource};
+use crate::usage::{AttemptRecord, Finding, PresetReference, QuestionOutcomes, UsageSource};
 
 /// A validated Decisions request. Providers receive only its [`ProviderInput`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,6 @@ pub struct Decision {
     pub funnel: RoutingFunnel,
     /// The findings of content filters: redacted or flagged before the request was sent.
     pub findings: Vec<Finding>,
-    /// The outcome of each question of a preset with stages, in their order; empty without stages.
-    pub outcomes: Vec<QuestionOutcome>,
+    /// The outcomes of the questions of a preset with stages; empty without stages.
+    pub outcomes: QuestionOutcomes,
 }

@@ -124,7 +124,7 @@ impl Json {
     }
 
     /// Creates a value from a text that is one JSON value without surrounding whitespace.
-    fn from_checked(text: &str) -> Self {
+    pub(crate) fn from_checked(text: &str) -> Self {
         Self { whole: Arc::from(text), start: 0, end: text.len() }
     }
 

@@ -36,6 +36,9 @@ pub enum PresetError {
     /// The preset has the most versions.
     #[error("a preset has at most {} versions; create another preset", Preset::MAX_VERSIONS)]
     TooManyVersions,
+    /// The workspace has the most presets.
+    #[error("a workspace has at most {} presets; add a version to one of them", Preset::MAX_IN_WORKSPACE)]
+    TooManyPresets,
     /// Every attempt to write collided with a concurrent change.
     #[error("the preset was changed concurrently; try again")]
     Conflict,
@@ -56,7 +59,7 @@ impl PresetError {
             | Self::Workspace(ChooseWorkspaceError::Required) => ErrorKind::InvalidRequest,
             Self::NotFound | Self::Workspace(ChooseWorkspaceError::Unknown) => ErrorKind::NotFound,
             Self::PreconditionFailed(error) => error.kind(),
-            Self::TooManyVersions | Self::Conflict => ErrorKind::Conflict,
+            Self::TooManyVersions | Self::TooManyPresets | Self::Conflict => ErrorKind::Conflict,
             Self::Workspace(ChooseWorkspaceError::Store(error)) | Self::Store(error) => error.kind(),
         }
     }

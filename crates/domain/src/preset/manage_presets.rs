@@ -104,7 +104,7 @@ impl ManagePresets {
     ///
     /// # Errors
     /// A missing right; an invalid slug; an unknown workspace; a state of the preset that the caller does not accept; too
-    /// many versions; concurrent changes; a store failure.
+    /// many versions or presets; concurrent changes; a store failure.
     pub async fn add_version(
         &self,
         change: &Change<'_, DesignatedPreset>,
@@ -123,6 +123,12 @@ impl ManagePresets {
             let number = before.as_ref().map_or(0, |before| before.newest_version) + 1;
             if number > Preset::MAX_VERSIONS {
                 return Err(PresetError::TooManyVersions);
+            }
+            if before.is_none() {
+                let (_, presets) = self.presets.page(&ManagementScope::of_one(workspace_id), 0, 1).await?;
+                if presets >= Preset::MAX_IN_WORKSPACE {
+                    return Err(PresetError::TooManyPresets);
+                }
             }
             let preset = before.clone().unwrap_or_else(|| Preset {
                 id: self.ids.preset_id(),

@@ -93,6 +93,9 @@ impl Preset {
     /// The most versions of a preset.
     pub const MAX_VERSIONS: u32 = 10_000;
 
+    /// The most presets of a workspace. Creations at the same time may exceed it.
+    pub const MAX_IN_WORKSPACE: u64 = 1_000;
+
     /// Returns the version of the writable members.
     pub fn version(&self) -> Version {
         let hasher = RowHasher::new("preset").text(self.id.to_string().as_str()).text(self.name.as_str());

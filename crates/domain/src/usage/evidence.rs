@@ -1,6 +1,7 @@
 //! The evidence of an answer: the figures that statistics need, without any text of the request.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::json::{Json, push_string};
@@ -85,25 +86,42 @@ pub struct QuestionOutcome {
     pub threshold: Option<Probability>,
 }
 
-impl QuestionOutcome {
-    /// Returns the outcomes as an object by question; `None` without outcomes.
-    pub fn to_json(outcomes: &[Self]) -> Option<Json> {
+/// The outcomes of the questions of a preset with stages, in their order, and their JSON, which is written once for the
+/// record and the response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QuestionOutcomes {
+    all: Vec<QuestionOutcome>,
+    json: Option<Json>,
+}
+
+impl QuestionOutcomes {
+    /// Creates the outcomes.
+    pub fn new(all: Vec<QuestionOutcome>) -> Self {
         let mut object = String::new();
-        for Self { question, verdict, stage, model, threshold } in outcomes {
+        for QuestionOutcome { question, verdict, stage, model, threshold } in &all {
             object.push(if object.is_empty() { '{' } else { ',' });
             push_string(&mut object, question);
-            let threshold = threshold.map_or(Cow::Borrowed("null"), |least| least.get().to_string().into());
             object.push_str(":{\"outcome\":");
             push_string(&mut object, verdict.as_str());
-            object.push_str(",\"stage\":");
-            object.push_str(&stage.to_string());
-            object.push_str(",\"model\":");
+            let _ = write!(object, ",\"stage\":{stage},\"model\":");
             push_string(&mut object, model.as_str());
-            object.push_str(",\"threshold\":");
-            object.push_str(&threshold);
-            object.push('}');
+            let _ = match threshold {
+                Some(least) => write!(object, ",\"threshold\":{}}}", least.get()),
+                None => write!(object, ",\"threshold\":null}}"),
+            };
         }
         object.push('}');
-        (!outcomes.is_empty()).then(|| Json::parse(&object).ok()).flatten()
+        let json = (!all.is_empty()).then(|| Json::from_checked(&object));
+        Self { all, json }
+    }
+
+    /// Iterates over the outcomes.
+    pub fn iter(&self) -> std::slice::Iter<'_, QuestionOutcome> {
+        self.all.iter()
+    }
+
+    /// Returns an object by question; `None` without outcomes.
+    pub fn json(&self) -> Option<&Json> {
+        self.json.as_ref()
     }
 }

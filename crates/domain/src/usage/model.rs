@@ -102,7 +102,7 @@ pub struct UsageRecord {
     pub client_address: Option<IpAddr>,
     /// The preset that the request named.
     pub preset: Option<PresetReference>,
-    /// The outcome of each question of a preset with stages, see [`super::QuestionOutcome::to_json`].
+    /// The outcome of each question of a preset with stages, see [`super::QuestionOutcomes::json`].
     pub outcomes: Option<Json>,
     /// The start of the request.
     pub created_at: DateTime<Utc>,

@@ -7,7 +7,6 @@ use domain::decision::Decision;
 use domain::error::ErrorKind;
 use domain::money::Usd;
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, choice_confidence, score_confidence};
-use domain::usage::QuestionOutcome;
 use serde_json::{Map, Value};
 
 use super::object::{ObjectWriter, number};
@@ -37,8 +36,8 @@ impl<'a> DecisionResponse<'a> {
     /// Completes a body with the answer id, the outcomes of stages, and the service metadata.
     pub(crate) fn end(&self, body: ObjectWriter) -> String {
         let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
-        let outcomes = QuestionOutcome::to_json(&self.decision.outcomes);
-        let body = outcomes.iter().fold(body, |body, outcomes| body.json("outcomes", outcomes.text()));
+        let outcomes = self.decision.outcomes.json();
+        let body = outcomes.into_iter().fold(body, |body, outcomes| body.json("outcomes", outcomes.text()));
         body.service_metadata(self.service_metadata).end()
     }
 }

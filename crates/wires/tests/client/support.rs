@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::decision::{Decision, DecisionRequest};
 use domain::json::Json;
 use domain::question::{AnswerRules, Answers, ConfidenceSource};
-use domain::usage::UsageSource;
+use domain::usage::{QuestionOutcomes, UsageSource};
 use wires::client::DecisionResponse;
 use wires::formats::{ParsedRequest, write};
 
@@ -24,7 +24,7 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
         cost: "0.00000588".parse().unwrap(),
         attempts: Arc::default(),
         funnel: Vec::new(),
-        outcomes: Vec::new(),
+        outcomes: QuestionOutcomes::default(),
         findings: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use domain::question::{
     Answer, AnswerRules, AnswerValue, Answers, ConfidenceSource, ProviderInput, Question, QuestionKind,
     choice_confidence, score_confidence,
 };
-use domain::usage::UsageSource;
+use domain::usage::{QuestionOutcomes, UsageSource};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use wires::canonical::{self, Extras};
@@ -129,7 +129,7 @@ pub fn answer_round_trip(form: Shape, provider_input: &ProviderInput, given: &[G
         cost: "0.000018".parse().unwrap(),
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
-        outcomes: Vec::new(),
+        outcomes: QuestionOutcomes::default(),
         findings: Vec::new(),
     };
     let body = write(

@@ -46,6 +46,7 @@ impl From<PresetError> for ApiError {
             | PresetError::NothingToChange
             | PresetError::Workspace(ChooseWorkspaceError::Required)
             | PresetError::TooManyVersions
+            | PresetError::TooManyPresets
             | PresetError::Conflict => plain.message(error.to_string()),
         }
     }

@@ -20,7 +20,7 @@ use domain::routing::{
 };
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptOutcome, AttemptRecord, FilterAction, Finding, UsageSource};
+use domain::usage::{AttemptOutcome, AttemptRecord, FilterAction, Finding, QuestionOutcomes, UsageSource};
 use serde_json::{Value, json};
 
 fn attempt(outcome: AttemptOutcome) -> AttemptRecord {
@@ -57,7 +57,7 @@ fn decision() -> Decision {
         cost: "0.000018018".parse::<Usd>().unwrap(),
         attempts: vec![attempt(AttemptOutcome::HttpError), attempt(AttemptOutcome::Completed)].into(),
         funnel: vec![("configured", 2)],
-        outcomes: Vec::new(),
+        outcomes: QuestionOutcomes::default(),
         findings: Vec::new(),
     }
 }

@@ -14,7 +14,7 @@ use crate::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Que
 use crate::rate::{MockRateLimiter, RateLimited, RateLimits, RateScope, RateUnit};
 use crate::routing::AttemptFailureKind;
 use crate::testing::{FixedRateLimiter, SequentialIds};
-use crate::usage::{AttemptOutcome, UsageSource};
+use crate::usage::{AttemptOutcome, QuestionOutcomes, UsageSource};
 
 /// A body that a hundred tokens are taken for.
 const BODY_BYTES: usize = 400;
@@ -40,7 +40,7 @@ fn decision(input_tokens: u64, output_tokens: u64) -> Decision {
         attempts: Arc::default(),
         funnel: Vec::new(),
         findings: Vec::new(),
-        outcomes: Vec::new(),
+        outcomes: QuestionOutcomes::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The evidence of the answers of a preset. Pure.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
@@ -93,8 +94,8 @@ fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
         }
         push_string(&mut object, &name);
         object.push(':');
-        object.push_str(&number.to_string());
+        let _ = write!(object, "{number}");
     }
     object.push('}');
-    Json::parse(&object).ok()
+    Some(Json::from_checked(&object))
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::request::HoldRejection;
-use super::staged::StagedAnswers;
+use super::staged::{StagedAnswer, StagedAnswers};
 use crate::decision::DecisionRequest;
 use crate::error::ErrorKind;
 use crate::model::ModelId;
 use crate::money::{Charge, Usd};
 use crate::pricing::TokenPrices;
-use crate::question::{Answers, ProviderInput};
+use crate::question::{Answer, Answers, ProviderInput, Question};
 use crate::routing::{
     AttemptFailure, AttemptFailureKind, Candidate, Endpoint, FailureCause, ThrottledEndpoints, verdict,
 };
@@ -118,14 +118,15 @@ pub(super) fn merge(
     // A client that disconnected accepts no partial answers.
     let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::ClientDisconnected);
     let failure = (!failures.is_empty()).then(|| failures.swap_remove(disconnected.unwrap_or(0)));
-    if let Some(staged) = &call.staged {
-        return merge_staged(request, staged, (failure, disconnected.is_some()), Served::of(call));
+    let served = Served::of(call);
+    // The answers of a single sub-request need no merge: the first stage asks every question.
+    if failure.is_none() && call.outcomes.len() == 1 {
+        return take_answers(call).pop().zip(served).ok_or(None);
     }
-    match (failure, Served::of(call), &request.provider_input.questions.typed) {
-        // The answers of a single sub-request need no merge.
-        (None, Some(served), typed) if typed.is_none() || call.outcomes.len() == 1 => {
-            take_answers(call).pop().map(|answers| (answers, served)).ok_or(None)
-        }
+    if let Some(staged) = &call.staged {
+        return merge_staged(request, staged, (failure, disconnected.is_some()), served);
+    }
+    match (failure, served, &request.provider_input.questions.typed) {
         (None, Some(served), Some(typed)) => {
             Ok((Answers::merge(typed, take_answers(call), ErrorKind::ProviderFailure), served))
         }
@@ -149,8 +150,10 @@ fn merge_staged(
     let is_complete = !is_disconnected && (request.partial || staged.iter().all(Option::is_some));
     match (served.filter(|_| is_complete), &request.provider_input.questions.typed) {
         (Some(served), Some(typed)) => {
-            let answers = staged.iter().flatten().map(|staged| staged.answer.clone()).collect();
-            Ok((Answers::merge(typed, vec![Answers::from_typed(answers)], kind), served))
+            let answer = |(question, staged): (&Question, &Option<StagedAnswer>)| {
+                staged.as_ref().map_or_else(|| Answer::unanswered(&question.name, kind), |found| found.answer.clone())
+            };
+            Ok((Answers::from_typed(typed.iter().zip(staged).map(answer).collect()), served))
         }
         _ => Err(failure.map(Box::new)),
     }

@@ -16,7 +16,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::routing::{AttemptFailureKind, RoutingFunnel};
-use crate::usage::{AnswerEvidence, QuestionOutcome, UsageOutcome, UsageRecord, UsageSource};
+use crate::usage::{AnswerEvidence, QuestionOutcomes, UsageOutcome, UsageRecord, UsageSource};
 
 /// Records and charges requests.
 pub(super) struct Settlement {
@@ -53,10 +53,10 @@ impl Settlement {
             }
         };
         let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
-        let record = UsageRecord { outcomes: QuestionOutcome::to_json(&outcomes), ..record };
+        let record = UsageRecord { outcomes: outcomes.json().cloned(), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(request, record, Some((answers.json(), evidence))).await?;
-        for outcome in &outcomes {
+        for outcome in outcomes.iter() {
             self.hold_planner.metrics.record_question_verdict(outcome.verdict);
         }
         let filtered = &mut request.filtered;
@@ -188,11 +188,11 @@ impl Settlement {
 }
 
 /// Returns the outcomes of the questions of a cascade.
-fn staged_outcomes(request: &Request, call: &CallOutcome) -> Vec<QuestionOutcome> {
+fn staged_outcomes(request: &Request, call: &CallOutcome) -> QuestionOutcomes {
     let original = request.filtered.original.questions.typed.as_deref();
     match (&call.staged, &request.body.cascade) {
         (Some(staged), Some(cascade)) => question_outcomes(staged, original.unwrap_or_default(), cascade.otherwise),
-        _ => Vec::new(),
+        _ => QuestionOutcomes::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::preset::{Cascade, Otherwise};
 use crate::question::{Answer, ProviderInput, Question};
 use crate::routing::Candidate;
 use crate::statistics::Probability;
-use crate::usage::{QuestionOutcome, QuestionVerdict};
+use crate::usage::{QuestionOutcome, QuestionOutcomes, QuestionVerdict};
 
 /// The stages of a call.
 pub(super) struct CallStages {
@@ -36,7 +36,7 @@ pub(super) fn question_outcomes(
     answered: &StagedAnswers,
     original: &[Question],
     otherwise: Otherwise,
-) -> Vec<QuestionOutcome> {
+) -> QuestionOutcomes {
     let outcome = |(question, staged): (&Question, &Option<StagedAnswer>)| {
         let StagedAnswer { candidate, stage, is_accepted, threshold, .. } = staged.as_ref()?;
         Some(QuestionOutcome {
@@ -51,5 +51,5 @@ pub(super) fn question_outcomes(
             threshold: *threshold,
         })
     };
-    original.iter().zip(answered).filter_map(outcome).collect()
+    QuestionOutcomes::new(original.iter().zip(answered).filter_map(outcome).collect())
 }

@@ -56,6 +56,18 @@ fn name(text: &str) -> PresetChange {
 }
 
 #[tokio::test]
+async fn workspace_has_a_bounded_number_of_presets() {
+    let setup = Setup::new().await;
+    for number in 0..Preset::MAX_IN_WORKSPACE {
+        setup.add(&format!("p{number}"), "one").await.unwrap();
+    }
+    let error = setup.add("surplus", "one").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("at most 1000 presets"), "{error}");
+    assert_eq!(setup.add("p7", "two").await.unwrap().version.number, 2, "versions of the others are added");
+}
+
+#[tokio::test]
 async fn add_version_creates_preset_and_designates_each_next_version() {
     let setup = Setup::new().await;
     let first = setup.add("triage", "one").await.unwrap();

@@ -153,7 +153,7 @@ impl Answers {
 }
 
 impl Answer {
-    fn unanswered(name: &str, kind: ErrorKind) -> Self {
+    pub(crate) fn unanswered(name: &str, kind: ErrorKind) -> Self {
         let json = Json::object([("type", "\"error\""), ("error", Json::string(kind.as_str()).text())]);
         Self { name: name.to_owned(), json, value: AnswerValue::Unanswered(kind) }
     }

@@ -3,7 +3,7 @@
 use super::recording_ledger::{LedgerCall, RecordingLedger, key, setup as limited, usd};
 use super::*;
 use crate::preset::PresetConfig;
-use crate::usage::{QuestionOutcome, QuestionVerdict};
+use crate::usage::QuestionVerdict;
 
 const QUESTIONS: &str =
     r#""questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"Really?"}}"#;
@@ -66,7 +66,8 @@ async fn accepted_answers_end_the_request_at_the_first_stage() {
     assert_eq!(outcomes(decision), [("a", Accepted, 1, "acme/small"), ("b", Accepted, 1, "acme/small")]);
     assert_eq!(decision.cost.to_string(), "0.00000042");
     let recorded = run.records[0].outcomes.as_ref().unwrap().text();
-    assert_eq!(Some(recorded), QuestionOutcome::to_json(&decision.outcomes).as_ref().map(Json::text));
+    assert_eq!(Some(recorded), decision.outcomes.json().map(Json::text));
+    assert!(Json::parse(recorded).is_ok(), "{recorded}");
     assert!(
         recorded.starts_with(r#"{"a":{"outcome":"accepted","stage":1,"model":"acme/small","threshold":0.8}"#),
         "{recorded}"
@@ -91,7 +92,7 @@ async fn question_that_is_not_accepted_goes_to_the_next_stage() {
     independent.endpoints[1].independent_questions = true;
     let run = independent.run().await;
     assert_eq!(asked(&run.calls[1]), ["b"], "only the open question");
-    assert_eq!(run.result.unwrap().outcomes.len(), 2);
+    assert_eq!(run.result.unwrap().outcomes.iter().count(), 2);
 }
 
 #[rstest]
