@@ -89,17 +89,12 @@ impl Json {
 
     /// Creates an object of members in this order. The values must be JSON texts.
     pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut text = String::from("{");
-        for (name, value) in members {
-            if text.len() > 1 {
-                text.push(',');
-            }
-            push_string(&mut text, name);
-            text.push(':');
-            text.push_str(value);
-        }
-        text.push('}');
-        Self::assemble(&text)
+        Self::assemble(&write_object(members))
+    }
+
+    /// Creates an object of members in this order.
+    pub(crate) fn object_of<'a>(members: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Self {
+        Self::from_checked(&write_object(members.into_iter().map(|(name, value)| (name, value.text()))))
     }
 
     /// Creates an array of elements, which must be JSON texts.
@@ -234,6 +229,20 @@ impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Json({}, {} bytes)", self.kind().with_article(), self.text().len())
     }
+}
+
+fn write_object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = String::from("{");
+    for (name, value) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        push_string(&mut text, name);
+        text.push(':');
+        text.push_str(value);
+    }
+    text.push('}');
+    text
 }
 
 /// One value of a [`Json`]: the value itself, or one inside it.

@@ -17,8 +17,8 @@ pub struct Questions {
 impl Questions {
     /// Creates questions in canonical form: an object with one member per question.
     pub fn from_typed(questions: Vec<Question>) -> Self {
-        let members = questions.iter().map(|question| (question.name.as_str(), question.json.text()));
-        Self { json: Json::object(members), typed: Some(questions.into()) }
+        let members = questions.iter().map(|question| (question.name.as_str(), &question.json));
+        Self { json: Json::object_of(members), typed: Some(questions.into()) }
     }
 
     /// Returns the number of questions; opaque questions count as one.

@@ -74,7 +74,9 @@ fn member<'a>(object: JsonPart<'a>, name: &str) -> Option<JsonPart<'a>> {
 /// Returns the largest probabilities of an answer by the names of options or the numbers of levels.
 fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     let numbers = match answer {
-        AnswerValue::Noul { probability } => return Some(Json::object([("true", probability.to_string().as_str())])),
+        AnswerValue::Noul { probability } => {
+            return Some(Json::from_checked(&format!("{{\"true\":{probability}}}")));
+        }
         AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. } => {
             probabilities.as_deref()?
         }

@@ -148,7 +148,7 @@ impl Answers {
     }
 
     fn write_object(answers: &[Answer]) -> Json {
-        Json::object(answers.iter().map(|answer| (answer.name.as_str(), answer.json.text())))
+        Json::object_of(answers.iter().map(|answer| (answer.name.as_str(), &answer.json)))
     }
 }
 
