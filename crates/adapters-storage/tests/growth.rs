@@ -203,12 +203,16 @@ fn records() -> u64 {
 #[tokio::test]
 #[ignore = "takes minutes"]
 async fn evidence_slows_folds_little() {
-    for answers in [0, 1, 5, 0, 1, 5] {
+    for (keys, answers) in [(1, 0), (1, 1), (1, 5), (5_000, 0), (5_000, 1), (5_000, 5)].repeat(2) {
         let folder = Folder::new();
         let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
-        let (records, folding, longest) = fold(&SeaOrmBudgetStore::new(database), records(), 5_000, answers).await;
-        let each = folding / u32::try_from(records).unwrap();
-        println!("evidence of {answers} answers: fold {each:?} a record, at most {longest:?} a batch");
+        let began = processor_time();
+        let (records, folding, longest) = fold(&SeaOrmBudgetStore::new(database), records(), keys, answers).await;
+        let [folding, used] = [folding, processor_time() - began].map(|time| time / u32::try_from(records).unwrap());
+        println!(
+            "{keys} keys, evidence of {answers} answers: fold {folding:?} a record, {used:?} of processor time; at most \
+             {longest:?} a batch"
+        );
     }
 }
 
@@ -231,6 +235,14 @@ fn tallied(row: Evidence) -> (Group, TalliedAnswer) {
     let label = label.map(|label| (is_error_as_written(&decision, &label.value, 0), label.source));
     let latency_ms = latency.map(|latency| u64::try_from(latency.as_millis()).unwrap());
     (Group { preset_version: preset.version, question, origin }, TalliedAnswer { score, label, cost, latency_ms })
+}
+
+/// Returns the processor time of this process.
+fn processor_time() -> Duration {
+    const TICKS_PER_SECOND: u64 = 100;
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = status.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
+    Duration::from_millis(fields.map(|ticks| ticks.parse::<u64>().unwrap() * 1_000 / TICKS_PER_SECOND).sum())
 }
 
 /// Returns the resident memory of this process in MiB.
