@@ -1,5 +1,6 @@
 //! Commands on a full disk: each fails with one sentence, and nothing is half done.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -8,6 +9,7 @@ use tollgate_tests::{Behaviour, Call, Instance, Report, Server, Upstream};
 
 use crate::full_disk::SmallDisk;
 use crate::gateway::QUESTIONS;
+use crate::three_ways::{COMMANDS, name};
 
 /// Commands that write to the database or to the blob store.
 const WRITES: &[&str] = &[
@@ -43,6 +45,7 @@ const WRITES: &[&str] = &[
     "document rm {document}",
     "destination create --from destination.json --name new",
     "destination update {destination} --enabled false",
+    "destination retry {destination}",
     "destination delete {destination}",
     "labels import labels.jsonl",
     "migrate up",
@@ -58,6 +61,21 @@ const OUTPUTS: &[&str] = &[
     "eval run --preset triage --dataset items.jsonl --model sandbox/decider --results {disk}/results --yes --key-file key",
     "eval report --results results --html {disk}/report.html",
 ];
+
+/// The second words of commands that only read.
+const READS: [&str; 7] = ["list", "show", "sum", "versions", "explain", "test", "status"];
+
+/// Every client that writes is in one of the tables.
+#[test]
+fn tables_have_the_commands_that_write() -> Result<()> {
+    let tested: BTreeSet<String> = WRITES.iter().chain(OUTPUTS).map(|command| name(command)).collect();
+    let commands: BTreeSet<String> = COMMANDS.iter().map(|(command, ..)| name(command)).collect();
+    let is_missing =
+        |command: &&String| !tested.contains(*command) && !READS.iter().any(|read| command.ends_with(read));
+    let missing: Vec<&String> = commands.iter().filter(is_missing).collect();
+    ensure!(missing.is_empty(), "{missing:?}");
+    Ok(())
+}
 
 /// An installation with its database and its blobs on a small disk.
 struct Fixture {
