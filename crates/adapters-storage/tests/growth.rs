@@ -234,7 +234,10 @@ fn tallied(row: Evidence) -> (Group, TalliedAnswer) {
     let origin = AnswerOrigin { model, provider, wire, method };
     let label = label.map(|label| (is_error_as_written(&decision, &label.value, 0), label.source));
     let latency_ms = latency.map(|latency| u64::try_from(latency.as_millis()).unwrap());
-    (Group { preset_version: preset.version, question, origin }, TalliedAnswer { score, label, cost, latency_ms })
+    (
+        Group { preset_version: preset.version, question, origin },
+        TalliedAnswer { score, label, missing: None, cost, latency_ms },
+    )
 }
 
 /// Returns the processor time of this process.

@@ -76,16 +76,18 @@ const RUN: [&str; 10] = [
     "results.jsonl",
 ];
 
-/// Returns the items of whole lines of the result file.
+/// Returns the items of the answers in whole lines of the result file.
 fn recorded(gateway: &TestGateway) -> Result<Vec<String>> {
     let file = gateway.instance.path().join("results.jsonl");
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let item = |line: &str| {
+    let mut items = Vec::new();
+    for line in whole.lines().skip(1) {
         let row: Value = serde_json::from_str(line)?;
-        Ok(row["item"].as_str().context("a line without an item")?.to_owned())
-    };
-    whole.lines().skip(1).map(item).collect()
+        let item = row["item"].as_str().context("a line without an item")?;
+        items.extend(row["error"].is_null().then(|| item.to_owned()));
+    }
+    Ok(items)
 }
 
 #[tokio::test]
@@ -224,6 +226,9 @@ async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
     ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 59, "{said}");
     ensure!(said.contains(&format!("1 of {} requests failed", 60 - kept)), "{said}");
     ensure!(alpha.take_requests().len() == 60 - kept, "an answered request was repeated");
+    let shown = gateway.instance.run(&["eval", "report", "--results", "results.jsonl", "--json"]).await?;
+    let report: Value = serde_json::from_slice(&shown.stdout)?;
+    ensure!(report["data"]["failed_requests"] == json!({"acme/alone": 1}), "{report}");
 
     gateway.instance.set_env("TOLLGATE_KEY", "sk-tg-v1-unknown");
     let said = gateway.instance.refused(&arguments).await?;

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use domain::statistics::{Draws, Probability, Proportion};
 
 use cascade::CASCADES;
-use scenario::{CALIBRATED, OVERCONFIDENT};
+use scenario::{CALIBRATED, CONSTANT, LEANING, UNDERCONFIDENT};
 use thresholds::{DELTA, Method, Setting};
 
 /// The least mean coverage of the calibrated scenario with alpha 0.1 and 1,000 labels.
@@ -46,11 +46,13 @@ fn violated_bounds(setting: &Setting) -> Result<Vec<String>, Box<dyn Error>> {
     if breaks(Method::Tested) {
         found.push(format!("{name}: tested thresholds break their promise"));
     }
-    let (is_calibrated, is_ten_percent) = (scenario.name == CALIBRATED.name, *alpha > 0.09);
+    let (is_calibrated, is_ten_percent) = (*scenario == CALIBRATED, *alpha > 0.09);
+    // Where the most confident answers are far above the promised risk, many labels show it without a test.
+    let is_shown_by_labels = scenario.oracle_coverage(0.1) == 0.0 && (!is_ten_percent || *labels > 1000);
     let breaking = [
-        (Method::Naive, is_calibrated),
-        (Method::Volunteered, is_calibrated && is_ten_percent),
-        (Method::Untested, scenario.name == OVERCONFIDENT.name),
+        (Method::Naive, *scenario != UNDERCONFIDENT && !is_shown_by_labels),
+        (Method::Volunteered, is_ten_percent && [CALIBRATED, LEANING, CONSTANT].contains(scenario)),
+        (Method::Untested, ![CALIBRATED, UNDERCONFIDENT].contains(scenario)),
     ];
     for (method, must_break) in breaking {
         if must_break && !breaks(method) {

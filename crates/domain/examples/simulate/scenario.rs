@@ -15,15 +15,24 @@ pub struct Scenario {
     accuracy_at: fn(f64) -> f64,
 }
 
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 pub const CALIBRATED: Scenario = Scenario { name: "calibrated", accuracy_at: |score| logistic(1.0, 0.0, score) };
-pub const OVERCONFIDENT: Scenario = Scenario { name: "overconfident", accuracy_at: |score| logistic(0.6, 0.0, score) };
+pub const UNDERCONFIDENT: Scenario =
+    Scenario { name: "underconfident", accuracy_at: |score| logistic(1.8, 0.0, score) };
+pub const LEANING: Scenario = Scenario { name: "leaning", accuracy_at: |score| logistic(1.0, -0.7, score) };
+pub const CONSTANT: Scenario = Scenario { name: "constant 0.895", accuracy_at: |_| 0.895 };
 
 pub const SCENARIOS: [Scenario; 6] = [
     CALIBRATED,
-    OVERCONFIDENT,
-    Scenario { name: "underconfident", accuracy_at: |score| logistic(1.8, 0.0, score) },
-    Scenario { name: "leaning", accuracy_at: |score| logistic(1.0, -0.7, score) },
-    Scenario { name: "constant 0.895", accuracy_at: |_| 0.895 },
+    Scenario { name: "overconfident", accuracy_at: |score| logistic(0.6, 0.0, score) },
+    UNDERCONFIDENT,
+    LEANING,
+    CONSTANT,
     Scenario { name: "overconfident at the top", accuracy_at: |score| if score >= 0.97 { 0.8 } else { score } },
 ];
 

@@ -89,7 +89,8 @@ fn read_stages(json: &Json) -> Result<Vec<(String, Option<Json>)>, InvalidDecisi
             return Err(InvalidDecision::new(format!("{path}.model"), "must be a model, not a preset"));
         }
         if accept.is_none() && number + 1 < elements.len() {
-            let fault = "is required: without thresholds a stage accepts every answer, and the next one is never asked";
+            let fault =
+                "is required: without thresholds a stage accepts every decision, and the next one is never asked";
             return Err(InvalidDecision::new(format!("{path}.accept"), fault));
         }
         stages.push((model, accept));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::TalliedAnswer;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
+use crate::question::AnswerValue;
 use crate::statistics::{Decision, EscalatedQuestions, LabelledAnswer, Probability};
 
 /// The origin of an answer.
@@ -40,6 +41,26 @@ pub struct RequestSize {
     pub question: u64,
 }
 
+/// The reason why an answer has no decision. It counts as an error, and no threshold accepts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingDecision {
+    /// The model refused to answer.
+    Refusal,
+    /// There is no answer, or one that decides nothing: a box, or a level without a distribution.
+    Unanswered,
+}
+
+/// Returns the decision of an answer.
+///
+/// # Errors
+/// The answer has none.
+pub fn decide(answer: &AnswerValue) -> Result<Decision, MissingDecision> {
+    Decision::from_answer(answer).ok_or(match answer {
+        AnswerValue::Refusal => MissingDecision::Refusal,
+        _ => MissingDecision::Unanswered,
+    })
+}
+
 /// An answer to one question about one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluatedAnswer {
@@ -47,8 +68,8 @@ pub struct EvaluatedAnswer {
     pub item: String,
     /// The group.
     pub group: Group,
-    /// The decision.
-    pub decision: Decision,
+    /// The decision, see [`decide`].
+    pub decision: Result<Decision, MissingDecision>,
     /// The score.
     pub score: Option<Probability>,
     /// The label with its source.
@@ -68,14 +89,23 @@ pub struct EvaluatedAnswer {
 impl EvaluatedAnswer {
     /// Returns the answer as far as the figures of its group need it.
     pub(super) fn tallied(&self, tolerance: usize) -> TalliedAnswer {
-        let label = self.label.map(|(label, source)| (self.decision.is_error(label, tolerance), source));
-        TalliedAnswer { score: self.score, label, cost: Some(self.cost), latency_ms: Some(self.latency_ms) }
+        TalliedAnswer {
+            score: self.score,
+            label: self.label.map(|(label, source)| (self.is_error(label, tolerance), source)),
+            missing: self.decision.err(),
+            cost: Some(self.cost),
+            latency_ms: Some(self.latency_ms),
+        }
+    }
+
+    fn is_error(&self, label: Decision, tolerance: usize) -> bool {
+        self.decision.map_or(true, |decision| decision.is_error(label, tolerance))
     }
 
     /// Returns the answer with its label; `None` without a label, or if the label is used for nothing.
     pub(super) fn labelled(&self, tolerance: usize) -> Option<LabelledAnswer> {
         let (label, _) = self.label.filter(|_| !self.is_for_candidates)?;
-        Some(LabelledAnswer { score: self.score, is_error: self.decision.is_error(label, tolerance) })
+        Some(LabelledAnswer { score: self.score, is_error: self.is_error(label, tolerance) })
     }
 }
 

@@ -13,6 +13,9 @@ use crate::statistics::{
     ThresholdFinding, find_threshold,
 };
 
+/// The least share of the answers of a decisive group in those of the largest group: one of this number.
+const LEAST_PART: usize = 10;
+
 /// The settings of a report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReportSettings {
@@ -37,6 +40,8 @@ pub struct Report {
     pub promise: Option<Promise>,
     /// The groups, in the order of their questions.
     pub groups: Vec<GroupReport>,
+    /// The failed requests by the model that was asked. They have no provider, and so no group.
+    pub failed_requests: BTreeMap<String, usize>,
     /// The comparisons of two groups of a question.
     pub comparisons: Vec<Comparison>,
     /// The cascades of two models.
@@ -48,8 +53,15 @@ pub struct Report {
 pub struct GroupReport {
     /// The group.
     pub group: Group,
+    /// True if exit codes and requirements look at it: a group of the newest version, with at least a tenth of the answers
+    /// of the largest one of its question.
+    pub is_decisive: bool,
     /// The number of answers, with and without labels.
     pub answers: usize,
+    /// The refusals among them. They count as errors.
+    pub refused: usize,
+    /// The others without a decision. They count as errors.
+    pub unanswered: usize,
     /// The answers whose scores were used for the candidates, and whose labels were used for nothing.
     pub for_candidates: usize,
     /// The number of used labels of each source.
@@ -95,11 +107,13 @@ impl Report {
             }
             ((*group).clone(), tally)
         });
-        Self {
-            comparisons: compare_groups(&groups, settings.tolerance),
-            cascades: Cascade::of_groups(&groups, settings.tolerance),
-            ..Self::of_tallies(tallies.collect(), settings)
-        }
+        let report = Self::of_tallies(tallies.collect(), settings);
+        let tested = report.groups.iter().filter_map(|group| match group.threshold {
+            Some(ThresholdFinding::Tested(tested)) => Some((&group.group, tested.point.threshold)),
+            _ => None,
+        });
+        let cascades = Cascade::of_groups(&groups, &tested.collect(), settings.tolerance);
+        Self { comparisons: compare_groups(&groups, settings.tolerance), cascades, ..report }
     }
 
     /// Computes a report without comparisons and cascades.
@@ -111,15 +125,39 @@ impl Report {
             groups.into_iter().map(|(group, tally)| GroupReport::new(group, tally, promise.as_ref(), settings));
         let mut groups: Vec<GroupReport> = reports.collect();
         groups.sort_by(|one, other| one.group.question.cmp(&other.group.question));
-        Self { selection: settings.selection, promise, groups, comparisons: Vec::new(), cascades: Vec::new() }
+        mark_decisive(&mut groups);
+        Self {
+            selection: settings.selection,
+            promise,
+            groups,
+            failed_requests: BTreeMap::new(),
+            comparisons: Vec::new(),
+            cascades: Vec::new(),
+        }
     }
 
-    /// Returns true if a group has too few labels for a threshold.
+    /// Returns true if a decisive group has too few labels for a threshold.
     pub fn has_too_few_labels(&self) -> bool {
         let is_too_few =
             |threshold: Option<ThresholdFinding>| matches!(threshold, Some(ThresholdFinding::TooFewLabels(_)));
         self.groups.is_empty()
-            || self.groups.iter().any(|group| group.labelled.count() == 0 || is_too_few(group.threshold))
+            || self
+                .groups
+                .iter()
+                .any(|group| group.is_decisive && (group.labelled.count() == 0 || is_too_few(group.threshold)))
+    }
+}
+
+/// Marks the groups of the newest version that have at least a tenth of the answers of the largest one of their question.
+fn mark_decisive(groups: &mut [GroupReport]) {
+    let newest = groups.iter().map(|group| group.group.preset_version).max();
+    for of_question in groups.chunk_by_mut(|one, other| one.group.question == other.group.question) {
+        let of_newest = of_question.iter_mut().filter(|group| Some(group.group.preset_version) == newest);
+        let mut of_newest: Vec<&mut GroupReport> = of_newest.collect();
+        let largest = of_newest.iter().map(|group| group.answers).max().unwrap_or_default();
+        for group in &mut of_newest {
+            group.is_decisive = group.answers.saturating_mul(LEAST_PART) >= largest;
+        }
     }
 }
 
@@ -136,7 +174,10 @@ impl GroupReport {
         };
         Self {
             group,
+            is_decisive: false,
             answers: tally.answers,
+            refused: tally.refused,
+            unanswered: tally.unanswered,
             for_candidates,
             sources: tally.sources,
             calibration: labelled.calibration_error(settings.seed),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{GroupReport, Report};
+use super::{AnswerOrigin, Group, GroupReport, Report};
 use crate::statistics::Probability;
 
 /// A required accuracy of a question: `refund.accuracy>=0.9`. The lower limit of the interval is compared.
@@ -34,20 +34,27 @@ impl FromStr for Requirement {
 }
 
 impl Requirement {
-    /// Returns a sentence for each group of the question that does not meet the requirement, and one if there is no
-    /// group.
+    /// Returns a sentence for each decisive group of the question that does not meet the requirement, and one if there is
+    /// no such group.
     pub fn failures(&self, report: &Report) -> Vec<String> {
         let Self { question, accuracy } = self;
-        let of_question = |group: &&GroupReport| group.group.question == *question;
+        let of_question = |group: &&GroupReport| group.is_decisive && group.group.question == *question;
         let mut groups = report.groups.iter().filter(of_question).peekable();
         if groups.peek().is_none() {
-            return vec![format!("{question}.accuracy>={}: the question has no answers", accuracy.get())];
+            return vec![format!(
+                "{question}.accuracy>={}: the question has no answers in the newest version",
+                accuracy.get()
+            )];
         }
         let lower = |group: &GroupReport| group.labelled.accuracy().interval().lower;
         let failed = groups.filter(|group| lower(group) < accuracy.get());
         let sentence = |group: &GroupReport| {
-            let (model, lower) = (&group.group.origin.model, lower(group));
-            format!("{question}.accuracy>={}: the lower limit of {model} is {lower:.3}", accuracy.get())
+            let (Group { preset_version, origin, .. }, lower) = (&group.group, lower(group));
+            let AnswerOrigin { model, provider, .. } = origin;
+            format!(
+                "{question}.accuracy>={}: the lower limit of {model} by {provider} (version {preset_version}) is {lower:.3}",
+                accuracy.get()
+            )
         };
         failed.map(sentence).collect()
     }

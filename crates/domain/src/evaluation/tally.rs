@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::MissingDecision;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{LabelledAnswer, Probability};
@@ -13,6 +14,8 @@ pub struct TalliedAnswer {
     pub score: Option<Probability>,
     /// True if the answer differs from its label, and the source of the label.
     pub label: Option<(bool, LabelSource)>,
+    /// The reason if it has no decision.
+    pub missing: Option<MissingDecision>,
     /// The cost of its request, if it is known.
     pub cost: Option<Usd>,
     /// The latency of its request in milliseconds, if it is known.
@@ -33,6 +36,10 @@ pub struct Latency {
 pub(super) struct GroupTally {
     /// The number of answers.
     pub answers: usize,
+    /// The refusals among them.
+    pub refused: usize,
+    /// The others without a decision.
+    pub unanswered: usize,
     /// True if an answer has a score.
     pub has_scores: bool,
     /// The scores for the candidates of thresholds.
@@ -50,8 +57,10 @@ pub(super) struct GroupTally {
 impl GroupTally {
     /// Adds an answer. The label of one for the candidates is used for nothing.
     pub fn add(&mut self, answer: TalliedAnswer, is_for_candidates: bool) {
-        let TalliedAnswer { score, label, cost, latency_ms } = answer;
+        let TalliedAnswer { score, label, missing, cost, latency_ms } = answer;
         self.answers += 1;
+        self.refused += usize::from(missing == Some(MissingDecision::Refusal));
+        self.unanswered += usize::from(missing == Some(MissingDecision::Unanswered));
         self.has_scores |= score.is_some();
         if is_for_candidates {
             self.candidates.push(score);

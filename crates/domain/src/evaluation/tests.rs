@@ -6,7 +6,7 @@ use super::*;
 use crate::evidence::LabelSource;
 use crate::json::Json;
 use crate::money::Usd;
-use crate::question::{ChoiceOption, QuestionKind};
+use crate::question::{AnswerValue, ChoiceOption, QuestionKind};
 use crate::statistics::{
     Decision, Draws, EscalatedQuestions, LabelSelection, LabelledAnswers, PairedErrors, Probability, Promise,
     ThresholdFinding,
@@ -40,7 +40,7 @@ fn answer(model: &str, question: &str, item: usize, score: f64, is_error: bool) 
     EvaluatedAnswer {
         item: item.to_string(),
         group: Group { preset_version: 1, question: question.to_owned(), origin: origin(model) },
-        decision: Decision::Noul(true),
+        decision: Ok(Decision::Noul(true)),
         score: Some(probability(score)),
         label: Some((Decision::Noul(!is_error), LabelSource::Reference)),
         is_for_candidates: item < 100,
@@ -151,7 +151,7 @@ fn live_answer_without_a_record_has_no_cost() {
     let mut found = LiveAnswers::default();
     let group = answer("m", "refund", 0, 0.9, false).group;
     for (cost, latency_ms) in [(None, None), (Some(Usd::from_pico(3)), Some(8)), (None, None)] {
-        found.add(group.clone(), TalliedAnswer { score: None, label: None, cost, latency_ms });
+        found.add(group.clone(), TalliedAnswer { score: None, label: None, missing: None, cost, latency_ms });
     }
     let report = found.report(&settings(0.1));
     let group = &report.groups[0];
@@ -199,6 +199,96 @@ fn threshold_needs_random_labels_and_enough_of_them() {
     let report = Report::new(&unscored, &settings(0.1));
     assert_eq!((report.groups[0].threshold, report.groups[0].calibration), (None, None));
     assert_eq!(report.groups[0].labelled.accuracy().total(), 800);
+}
+
+#[test]
+fn answer_without_a_decision_is_an_error_that_no_threshold_accepts() {
+    let mut answers: Vec<EvaluatedAnswer> = (0..600).map(|item| answer("m", "q", item, 0.97, false)).collect();
+    for (item, answer) in answers.iter_mut().enumerate().filter(|(item, _)| item % 5 < 2) {
+        let missing = if item % 5 == 0 { MissingDecision::Refusal } else { MissingDecision::Unanswered };
+        (answer.decision, answer.score) = (Err(missing), None);
+    }
+    let report = Report::new(&answers, &settings(0.05));
+    let group = &report.groups[0];
+    assert_eq!((group.answers, group.refused, group.unanswered), (600, 120, 120));
+    assert_eq!((group.labelled.accuracy().count(), group.labelled.accuracy().total()), (300, 500));
+    let Some(ThresholdFinding::Tested(tested)) = group.threshold else { panic!("{:?}", group.threshold) };
+    assert_eq!((tested.point.coverage.count(), tested.point.coverage.total()), (300, 500));
+    assert_eq!(
+        (decide(&AnswerValue::Refusal), decide(&AnswerValue::Box)),
+        (Err(MissingDecision::Refusal), Err(MissingDecision::Unanswered))
+    );
+}
+
+#[test]
+fn small_groups_and_older_versions_decide_no_exit_code() {
+    let mut answers = calibrated("m", "refund", 1_100);
+    let with = |item: usize, model: &str, version: u32| {
+        let mut answer = answer(model, "refund", item, 0.9, true);
+        answer.group.preset_version = version;
+        answer
+    };
+    answers.extend((100..200).map(|item| with(item, "fallback", 1)));
+    let required: Requirement = "refund.accuracy>=0.5".parse().unwrap();
+    let report = Report::new(&answers, &settings(0.1));
+    assert_eq!(report.groups.iter().map(|group| group.is_decisive).collect::<Vec<_>>(), [false, true]);
+    assert!(!report.has_too_few_labels() && required.failures(&report).is_empty());
+    // A tenth of the largest group is enough.
+    answers.extend((200..210).map(|item| with(item, "fallback", 1)));
+    let report = Report::new(&answers, &settings(0.1));
+    assert!(report.groups.iter().all(|group| group.is_decisive));
+    assert_eq!(required.failures(&report).len(), 1);
+    // The newest version decides, however few answers it has.
+    answers.extend((100..103).map(|item| with(item, "m", 2)));
+    let report = Report::new(&answers, &settings(0.1));
+    assert_eq!(report.groups.iter().map(|group| group.is_decisive).collect::<Vec<_>>(), [false, false, true]);
+    assert!(report.has_too_few_labels());
+    assert_eq!(
+        required.failures(&report),
+        ["refund.accuracy>=0.5: the lower limit of m by alpha (version 2) is 0.000"]
+    );
+}
+
+#[test]
+fn cascade_is_of_whole_requests_whatever_their_methods_are() {
+    let mut answers = two_models(100);
+    for answer in answers.iter_mut().filter(|answer| answer.group.question == "e") {
+        answer.group.origin.method = "stated".to_owned();
+    }
+    let report = Report::new(&answers, &settings(0.05));
+    let [cascade] = &report.cascades[..] else { panic!("{} cascades", report.cascades.len()) };
+    assert_eq!((cascade.first.model.as_str(), cascade.last_alone.total()), ("small", 1000));
+}
+
+#[test]
+fn cascade_is_predicted_at_the_tested_thresholds() {
+    let mut answers = two_models(100);
+    // The scores of one question are those of right answers: it has no tested threshold, and always goes on.
+    for answer in answers.iter_mut().filter(|answer| answer.group.question == "e") {
+        answer.score = Some(probability(0.9));
+    }
+    let scores_only = answers.clone().into_iter().map(|mut answer| {
+        (answer.is_for_candidates, answer.item) = (true, format!("{}-", answer.item));
+        answer
+    });
+    let scores_only: Vec<EvaluatedAnswer> = scores_only.collect();
+    answers.extend(scores_only);
+    let report = Report::new(&answers, &settings(0.05));
+    let tested = |question: &str, model: &str| {
+        let group = |group: &&GroupReport| {
+            (group.group.question.as_str(), group.group.origin.model.as_str()) == (question, model)
+        };
+        matches!(report.groups.iter().find(group).unwrap().threshold, Some(ThresholdFinding::Tested(_)))
+    };
+    assert!(tested("a", "small") && !tested("e", "small"));
+    let [cascade] = &report.cascades[..] else { panic!("{} cascades", report.cascades.len()) };
+    let predicted = cascade.tested.unwrap();
+    // 160 right answers to each of four questions.
+    assert_eq!((predicted.accepted.count(), predicted.risk.count()), (640, 0));
+    assert!(cascade.pays(&predicted) == (predicted.relative_cost.unwrap() < 1.0));
+    // Cheaper, with more errors than the last model alone.
+    let (_, widest) = cascade.predictions[0];
+    assert!(widest.relative_cost.unwrap() < 1.0 && !cascade.pays(&widest));
 }
 
 #[test]
@@ -277,8 +367,11 @@ fn requirement_compares_the_lower_limit() {
     let failures = |text: &str| text.parse::<Requirement>().unwrap().failures(&report);
     // 95 of 100: 0.8872 to 0.9836.
     assert_eq!(failures("a.b.accuracy>=0.88"), Vec::<String>::new());
-    assert_eq!(failures("a.b.accuracy >= 0.89"), ["a.b.accuracy>=0.89: the lower limit of m is 0.887"]);
-    assert_eq!(failures("c.accuracy>=0"), ["c.accuracy>=0: the question has no answers"]);
+    assert_eq!(
+        failures("a.b.accuracy >= 0.89"),
+        ["a.b.accuracy>=0.89: the lower limit of m by alpha (version 1) is 0.887"]
+    );
+    assert_eq!(failures("c.accuracy>=0"), ["c.accuracy>=0: the question has no answers in the newest version"]);
     for text in ["", "a.accuracy", "a.accuracy>=", "a.accuracy>=1.1", "a.accuracy>=NaN", ".accuracy>=0", "a.risk>=0"] {
         assert_eq!(text.parse::<Requirement>(), Err(InvalidRequirement), "{text}");
     }

@@ -29,7 +29,7 @@ pub struct Cascade {
 pub struct CascadeStage {
     /// The name of the model.
     pub model: String,
-    /// The accepted answers; `None` accepts all.
+    /// The accepted answers; `None` accepts every decision.
     pub accept: Option<Acceptance>,
 }
 
@@ -60,13 +60,13 @@ impl Cascade {
 
 impl CascadeStage {
     /// Returns true if the answer to the question at this position is accepted, and the threshold that decided. An
-    /// answer without a score is accepted by a stage without thresholds only.
+    /// answer without a decision is never accepted, one without a score by a stage without thresholds only.
     pub fn judge(&self, position: usize, answer: &AnswerValue) -> (bool, Option<Probability>) {
+        let Some(decision) = Decision::from_answer(answer) else { return (false, None) };
         let Some(Acceptance { thresholds, .. }) = &self.accept else { return (true, None) };
-        let place = match Decision::from_answer(answer) {
-            Some(Decision::Noul(yes)) => usize::from(!yes),
-            Some(Decision::Choice(place) | Decision::Score(place)) => place,
-            None => return (false, None),
+        let place = match decision {
+            Decision::Noul(yes) => usize::from(!yes),
+            Decision::Choice(place) | Decision::Score(place) => place,
         };
         let threshold = thresholds.get(position).and_then(|by_decision| by_decision.get(place)).copied();
         let is_reached = threshold.is_some_and(|least| largest_probability(answer).is_some_and(|score| score >= least));
@@ -107,9 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn stage_without_thresholds_accepts_every_answer() {
+    fn stage_without_thresholds_accepts_every_decision() {
         let all = CascadeStage { accept: None, ..stage(&[]) };
-        assert_eq!(all.judge(0, &AnswerValue::Box), (true, None));
-        assert!(!stage(&[&[]]).judge(0, &AnswerValue::Box).0);
+        let unscored = AnswerValue::Choice { chosen: 1, probabilities: None, confidence: None };
+        assert_eq!(all.judge(0, &unscored), (true, None));
+        for undecided in [
+            AnswerValue::Refusal,
+            AnswerValue::Box,
+            AnswerValue::Score { score: 1.0, probabilities: None, confidence: None },
+        ] {
+            assert_eq!(all.judge(0, &undecided), (false, None), "{undecided:?}");
+            assert!(!stage(&[&[]]).judge(0, &undecided).0);
+        }
     }
 }

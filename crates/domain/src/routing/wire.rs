@@ -1,6 +1,8 @@
 //! The protocols of providers, their limits and forms of media.
 
+use crate::json::{Json, JsonPart};
 use crate::question::{ConfidenceSource, Question, QuestionKind, QuestionType, StateForm};
+use crate::usage::AnswerMethod;
 
 /// The protocol that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,6 +67,24 @@ impl Wire {
         Self::ChatCompletions,
         Self::Sandbox,
     ];
+
+    /// Returns the wire with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wire| wire.as_str() == name)
+    }
+
+    /// Returns the method of an answer. Those of chat models name it in their metadata; one without metadata was not drawn
+    /// from label probabilities.
+    pub fn method_of(self, answer: &Json) -> AnswerMethod {
+        if self != Self::ChatCompletions {
+            return AnswerMethod::Native;
+        }
+        let named = member(answer.as_part(), "metadata").and_then(|metadata| member(metadata, "method"));
+        match named.and_then(JsonPart::as_str).as_deref() {
+            Some("logprobs") => AnswerMethod::LabelProbabilities,
+            _ => AnswerMethod::Stated,
+        }
+    }
 
     const fn facts(self) -> WireFacts {
         match self {
@@ -191,6 +211,10 @@ pub struct EndpointLimits {
     pub max_body_bytes: Option<usize>,
     /// The most tokens of state and questions together. Checked against their bytes: a token takes at least one byte.
     pub max_input_tokens: Option<usize>,
+}
+
+fn member<'a>(object: JsonPart<'a>, name: &str) -> Option<JsonPart<'a>> {
+    object.iter_members()?.flatten().find(|member| member.name == name).map(|member| member.value)
 }
 
 impl EndpointLimits {

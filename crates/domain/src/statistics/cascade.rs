@@ -59,13 +59,6 @@ pub struct CascadePrediction {
     pub relative_cost: Option<f64>,
 }
 
-impl CascadePrediction {
-    /// Returns true if the cascade costs less than the last model alone.
-    pub fn pays(&self) -> bool {
-        self.relative_cost.is_some_and(|cost| cost < 1.0)
-    }
-}
-
 /// Predicts accepted questions, errors and cost. The last model receives the state and the open questions of a request,
 /// or all: `relative cost = price ratio + tokens that it receives / all tokens`. Both models count tokens alike, and
 /// output tokens are free.

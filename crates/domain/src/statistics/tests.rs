@@ -312,6 +312,26 @@ fn too_few_labels_names_the_missing_ones() {
 }
 
 #[test]
+fn no_threshold_is_said_only_if_the_labels_show_it() {
+    let find = |answers: &LabelledAnswers| find_threshold(&promise(0.05, 0.1), &candidates(&spread()), answers);
+    // 100 labels: only the candidate that accepts all is tested. One of the most confident twenty is wrong.
+    let few = random(spread().into_iter().map(|score| answer(score, score == 0.95 || score <= 0.545)));
+    let ThresholdFinding::TooFewLabels(found) = find(&few) else { panic!("{:?}", find(&few)) };
+    assert_eq!((found.risk, found.skips_stricter, found.needed()), (proportion(1, 20), true, None));
+    // 6 of 100 wrong: 2.2 to 12.6 %.
+    let unsure = of_equal_score(0.9, 6, 100);
+    let ThresholdFinding::TooFewLabels(found) = find_threshold(&promise(0.05, 0.1), &candidates(&[0.9]), &unsure)
+    else {
+        panic!("0.05 is within the interval")
+    };
+    assert!(!found.skips_stricter, "there is no stricter candidate");
+    // 12 of 100 wrong: 6.4 to 20.0 %.
+    let shown = find_threshold(&promise(0.05, 0.1), &candidates(&[0.9]), &of_equal_score(0.9, 12, 100));
+    assert_eq!(shown, ThresholdFinding::NoThreshold { most_confident_fifth: proportion(12, 100) });
+    assert_eq!(promise(0.05, 0.1).labels_of_a_test(), 160);
+}
+
+#[test]
 fn all_right_passes_and_all_wrong_has_no_threshold() {
     let find = |errors, total| {
         find_threshold(&promise(0.05, 0.1), &candidates(&[0.9, 0.9]), &of_equal_score(0.9, errors, total))
@@ -352,7 +372,7 @@ fn requests(questions: u32, state_tokens: u64) -> Vec<CascadeRequest> {
 fn cascade_of_one_question_costs_ratio_and_escalated_share() {
     let ratio = PriceRatio::new(0.1).unwrap();
     let predicted = predict_cascade(&requests(1, 500), ratio, probability(0.8), EscalatedQuestions::Open);
-    assert!(near(predicted.relative_cost.unwrap(), 0.3) && predicted.pays());
+    assert!(near(predicted.relative_cost.unwrap(), 0.3));
     assert_eq!((predicted.accepted, predicted.escalated), (proportion(80, 100), proportion(20, 100)));
     assert_eq!(predicted.risk, proportion(0, 100));
     let all = predict_cascade(&requests(1, 500), ratio, probability(0.0), EscalatedQuestions::Open);
@@ -360,11 +380,11 @@ fn cascade_of_one_question_costs_ratio_and_escalated_share() {
 }
 
 #[test]
-fn cascade_that_escalates_each_request_does_not_pay() {
+fn cascade_that_escalates_each_request_costs_more_than_the_last_model() {
     // One of five questions is escalated in every request, and the state is sent again.
     let ratio = PriceRatio::new(0.42).unwrap();
     let predicted = predict_cascade(&requests(5, 500), ratio, probability(0.8), EscalatedQuestions::Open);
-    assert!(near(predicted.relative_cost.unwrap(), 0.42 + 550.0 / 750.0) && !predicted.pays());
+    assert!(near(predicted.relative_cost.unwrap(), 0.42 + 550.0 / 750.0));
     assert_eq!(predict_cascade(&[], ratio, probability(0.8), EscalatedQuestions::All).relative_cost, None);
     assert_eq!([f64::NAN, f64::INFINITY, -0.1].map(PriceRatio::new), [None; 3]);
 }

@@ -52,6 +52,12 @@ impl Promise {
         (self.delta.get().ln() / (-self.alpha.get()).ln_1p()).ceil() as usize
     }
 
+    /// Returns the number of accepted labels that are expected of a candidate that is tested.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and the cast saturates")]
+    pub fn labels_of_a_test(&self) -> usize {
+        (FIRST_LABELS / self.alpha.get()).ceil() as usize
+    }
+
     /// Returns the probability of so few errors if the risk is alpha.
     fn p_value(&self, risk: Proportion) -> f64 {
         binomial_tail(risk.total, self.alpha, risk.count)
@@ -106,9 +112,10 @@ impl ThresholdCandidates {
 pub enum ThresholdFinding {
     /// The promise was tested.
     Tested(TestedThreshold),
-    /// More labels can show a threshold.
+    /// More labels can show a threshold, or that there is none.
     TooFewLabels(TooFewLabels),
-    /// No candidate keeps the promise.
+    /// The labels show that the risk exceeds alpha: so do the lower limits for the first candidate and for the most
+    /// confident fifth.
     NoThreshold {
         /// The errors in the most confident fifth.
         most_confident_fifth: Proportion,
@@ -120,7 +127,7 @@ pub enum ThresholdFinding {
 impl ThresholdFinding {
     /// Returns the finding without any tested label.
     pub fn without_labels(promise: &Promise) -> Self {
-        Self::TooFewLabels(TooFewLabels { risk: Proportion::default(), promise: *promise })
+        Self::TooFewLabels(TooFewLabels { risk: Proportion::default(), skips_stricter: false, promise: *promise })
     }
 }
 
@@ -140,6 +147,9 @@ pub struct TooFewLabels {
     /// The errors among the accepted answers with the lower error rate: of the first candidate, or of the most confident
     /// fifth.
     pub risk: Proportion,
+    /// True if stricter candidates were not tested, because they are expected to accept fewer than
+    /// [`Promise::labels_of_a_test`] labels.
+    pub skips_stricter: bool,
     promise: Promise,
 }
 
@@ -195,10 +205,10 @@ pub fn find_threshold(
     let most_confident_fifth = answers.most_confident_fifth();
     let first = answers.risk_coverage_at(tested[0].threshold).risk;
     let rate = |risk: &Proportion| risk.share().unwrap_or(1.0);
-    let risk = if rate(&most_confident_fifth) < rate(&first) { most_confident_fifth } else { first };
-    if rate(&risk) < promise.alpha.get() || first.total < promise.minimum_labels() {
-        ThresholdFinding::TooFewLabels(TooFewLabels { risk, promise: *promise })
-    } else {
-        ThresholdFinding::NoThreshold { most_confident_fifth }
+    if [first, most_confident_fifth].iter().all(|risk| risk.interval().lower > promise.alpha.get()) {
+        return ThresholdFinding::NoThreshold { most_confident_fifth };
     }
+    let risk = if rate(&most_confident_fifth) < rate(&first) { most_confident_fifth } else { first };
+    let skips_stricter = tested.len() < candidates.0.len();
+    ThresholdFinding::TooFewLabels(TooFewLabels { risk, skips_stricter, promise: *promise })
 }

@@ -52,6 +52,7 @@ pub struct EvalRunArgs {
 
 /// Arguments of `eval report`.
 #[derive(Debug, Args)]
+#[command(disable_version_flag = true)]
 pub struct EvalReportArgs {
     /// Result file of `eval run`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "server_url", "server_key_file"])]
@@ -62,6 +63,9 @@ pub struct EvalReportArgs {
     /// With --preset: its workspace [default: the default workspace]
     #[arg(long, value_name = "WORKSPACE", requires = "preset")]
     pub workspace: Option<String>,
+    /// With --preset: only answers to this version
+    #[arg(long = "version", value_name = "N", requires = "preset")]
+    pub preset_version: Option<u32>,
     /// With --preset: only requests that began at this time or later: a date or an RFC 3339 time (UTC)
     #[arg(long, value_name = "WHEN", requires = "preset")]
     pub since: Option<String>,

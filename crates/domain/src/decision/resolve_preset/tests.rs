@@ -161,7 +161,7 @@ fn stages_are_read_as_they_were_written() {
         ),
         (
             r#"[{"model":"a/b"},{"model":"a/c"}]"#,
-            "stages[0].accept: is required: without thresholds a stage accepts every answer, and the next one is never asked",
+            "stages[0].accept: is required: without thresholds a stage accepts every decision, and the next one is never asked",
         ),
     ] {
         assert_eq!(read(stages).unwrap_err(), expected, "{stages}");

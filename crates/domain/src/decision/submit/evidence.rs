@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
 use super::staged::StagedAnswer;
-use crate::json::{Json, JsonPart, push_string};
+use crate::json::{Json, push_string};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
-use crate::routing::{Candidate, Wire};
+use crate::routing::Candidate;
 use crate::statistics::{Decision, largest_probability};
-use crate::usage::{AnswerEvidence, AnswerMethod};
+use crate::usage::AnswerEvidence;
 
 /// Returns the evidence of the answers of a call, if the request names a preset. An answer without a decision has none.
 pub(super) fn collect_evidence(request: &Request, call: &CallOutcome) -> Vec<AnswerEvidence> {
@@ -48,27 +48,11 @@ fn evidence(position: u32, question: &Question, answer: &Answer, candidate: &Can
         model: candidate.model.clone(),
         provider: candidate.endpoint.provider.to_shared(),
         wire: Cow::Borrowed(candidate.endpoint.wire.as_str()),
-        method: method(candidate.endpoint.wire, &answer.json),
+        method: candidate.endpoint.wire.method_of(&answer.json),
         decision: Decision::from_answer(&answer.value)?.to_label(&question.kind)?,
         score: largest_probability(&answer.value),
         probabilities: probabilities(question, &answer.value),
     })
-}
-
-/// Returns the method of an answer. Those of chat models name it in their metadata.
-fn method(wire: Wire, answer: &Json) -> AnswerMethod {
-    if wire != Wire::ChatCompletions {
-        return AnswerMethod::Native;
-    }
-    let named = member(answer.as_part(), "metadata").and_then(|metadata| member(metadata, "method"));
-    match named.and_then(JsonPart::as_str).as_deref() {
-        Some("logprobs") => AnswerMethod::LabelProbabilities,
-        _ => AnswerMethod::Stated,
-    }
-}
-
-fn member<'a>(object: JsonPart<'a>, name: &str) -> Option<JsonPart<'a>> {
-    object.iter_members()?.flatten().find(|member| member.name == name).map(|member| member.value)
 }
 
 /// Returns the largest probabilities of an answer by the names of options or the numbers of levels.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use domain::evaluation::Report;
 
 use super::tables::{
-    CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_row, cascade_title, comparison_row, findings, row,
+    CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_rows, cascade_title, comparison_row, findings, row,
 };
 use super::{charts, sentences};
 
@@ -25,11 +25,13 @@ pub fn page(title: &str, report: &Report) -> anyhow::Result<String> {
          <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     );
     // Writing to a string cannot fail.
-    let rows: Vec<[String; 9]> = report.groups.iter().map(row).collect();
+    let rows: Vec<[String; 11]> = report.groups.iter().map(row).collect();
     page.push_str(&table(HEADS, &rows));
+    if let Some(uncounted) = sentences::uncounted(report) {
+        let _ = writeln!(page, "<p>{}</p>", escape(&uncounted));
+    }
     for group in &report.groups {
-        let name = format!("{}, {}", group.group.question, sentences::origin(&group.group.origin));
-        let _ = writeln!(page, "<h2>{}</h2>", escape(&name));
+        let _ = writeln!(page, "<h2>{}</h2>", escape(&sentences::heading(&group.group)));
         for finding in findings(group, report) {
             let _ = writeln!(page, "<p>{}</p>", escape(&finding));
         }
@@ -39,13 +41,13 @@ pub fn page(title: &str, report: &Report) -> anyhow::Result<String> {
         }
     }
     if !report.comparisons.is_empty() {
-        let rows: Vec<[String; 6]> = report.comparisons.iter().map(comparison_row).collect();
+        let rows: Vec<[String; 7]> = report.comparisons.iter().map(comparison_row).collect();
         let _ = writeln!(page, "<h2>Models on the same items</h2>\n{}", table(COMPARISON_HEADS, &rows));
     }
     for cascade in &report.cascades {
         let (title, finding) = (escape(&cascade_title(cascade)), escape(&sentences::cascade(cascade)));
-        let rows: Vec<[String; 6]> = cascade.predictions.iter().map(cascade_row).collect();
-        let _ = writeln!(page, "<h2>Cascade: {title}</h2>\n<p>{finding}</p>\n{}", table(CASCADE_HEADS, &rows));
+        let rows = table(CASCADE_HEADS, &cascade_rows(cascade));
+        let _ = writeln!(page, "<h2>Cascade: {title}</h2>\n<p>{finding}</p>\n{rows}");
     }
     if let Some(promise) = sentences::promise(report) {
         let _ = writeln!(page, "<p>{}</p>", escape(&promise));

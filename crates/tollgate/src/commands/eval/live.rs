@@ -52,10 +52,11 @@ struct RowLabel {
 /// The evidence cannot be read, or the page cannot be written.
 pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -> anyhow::Result<ExitCode> {
     let (progress, mut answers) = (Progress::bytes(format!("Evidence of {preset}"), None), LiveAnswers::default());
-    let mut cursor: Option<String> = None;
+    let (version, mut cursor) = (args.preset_version.map(|version| version.to_string()), None::<String>);
     loop {
         let query = [
             ("preset", Some(preset)),
+            ("version", version.as_deref()),
             ("workspace_id", args.workspace.as_deref()),
             ("since", args.since.as_deref()),
             ("until", args.until.as_deref()),
@@ -96,6 +97,7 @@ impl Row {
         let answer = TalliedAnswer {
             score: self.score.map(Probability::new).transpose()?,
             label: self.label.map(read_label).transpose()?,
+            missing: None,
             cost: self.total_cost.map(|cost| cost.get().parse()).transpose().context("a cost is no amount")?,
             latency_ms: self.latency,
         };

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use domain::evaluation::{AnswerOrigin, Cascade, GroupReport, Report, ReportSettings};
+use domain::evaluation::{AnswerOrigin, Cascade, CascadeModel, GroupReport, Report, ReportSettings};
 use domain::statistics::{
     CascadePrediction, LabelSelection, Probability, Proportion, ReliabilityBin, RiskCoverage, ThresholdFinding,
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::results::Results;
 use super::tables::{
-    CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_row, cascade_title, comparison_row, curve, findings, row,
+    CASCADE_HEADS, COMPARISON_HEADS, HEADS, cascade_rows, cascade_title, comparison_row, curve, findings, row,
 };
 use super::{html, sentences};
 use crate::cli::ReportArgs;
@@ -31,7 +31,8 @@ const SEED: u64 = 1;
 /// # Errors
 /// The result file is invalid, or the page cannot be written.
 pub fn show_results(context: &Context, results: &Results, args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let report = Report::new(&results.answers()?, &settings(args, LabelSelection::Random));
+    let mut report = Report::new(&results.answers()?, &settings(args, LabelSelection::Random));
+    report.failed_requests = results.failed_requests();
     let title = format!("{}, version {}", results.header.preset, results.header.version);
     show(context, &results.header.preset, &title, &report, args)
 }
@@ -73,21 +74,23 @@ pub fn show(
 fn text(title: &str, report: &Report) -> String {
     let mut text = format!("{title}\n\n");
     // Writing to a string cannot fail.
-    let rows: Vec<[String; 9]> = report.groups.iter().map(row).collect();
+    let rows: Vec<[String; 11]> = report.groups.iter().map(row).collect();
     let _ = writeln!(text, "{}", table(HEADS, &rows));
+    if let Some(uncounted) = sentences::uncounted(report) {
+        let _ = writeln!(text, "{uncounted}\n");
+    }
     for group in &report.groups {
-        let _ = writeln!(text, "{}, {}:", group.group.question, sentences::origin(&group.group.origin));
+        let _ = writeln!(text, "{}:", sentences::heading(&group.group));
         for finding in findings(group, report) {
             let _ = writeln!(text, "  {finding}");
         }
     }
     if !report.comparisons.is_empty() {
-        let rows: Vec<[String; 6]> = report.comparisons.iter().map(comparison_row).collect();
+        let rows: Vec<[String; 7]> = report.comparisons.iter().map(comparison_row).collect();
         let _ = writeln!(text, "\n{}", table(COMPARISON_HEADS, &rows));
     }
     for cascade in &report.cascades {
-        let rows: Vec<[String; 6]> = cascade.predictions.iter().map(cascade_row).collect();
-        let table = table(CASCADE_HEADS, &rows);
+        let table = table(CASCADE_HEADS, &cascade_rows(cascade));
         let _ = writeln!(text, "\nCascade: {}\n{table}  {}", cascade_title(cascade), sentences::cascade(cascade));
     }
     if let Some(promise) = sentences::promise(report) {
@@ -103,6 +106,7 @@ fn document(preset: &str, report: &Report) -> Value {
         "alpha": promise.map(|promise| promise.alpha().get()),
         "delta": promise.map(|promise| promise.delta().get()),
         "assumption": sentences::ASSUMPTION,
+        "failed_requests": report.failed_requests,
         "groups": report.groups.iter().map(|group| group_value(group, report)).collect::<Vec<_>>(),
         "comparisons": report.comparisons.iter().map(|compared| json!({
             "preset_version": compared.preset_version,
@@ -124,7 +128,10 @@ fn group_value(group: &GroupReport, report: &Report) -> Value {
         "question": group.group.question,
         "preset_version": group.group.preset_version,
         "origin": origin_value(&group.group.origin),
+        "is_decisive": group.is_decisive,
         "answers": group.answers,
+        "refused": group.refused,
+        "unanswered": group.unanswered,
         "answers_for_candidates": group.for_candidates,
         "labels": sources.collect::<serde_json::Map<_, _>>(),
         "volunteered": labelled.selection() == LabelSelection::Volunteered,
@@ -178,22 +185,27 @@ fn point_value(point: &RiskCoverage) -> Value {
 }
 
 fn cascade_value(cascade: &Cascade) -> Value {
-    let prediction = |(threshold, predicted): &(Probability, CascadePrediction)| {
+    let prediction = |threshold: Option<Probability>, predicted: &CascadePrediction| {
         json!({
-            "threshold": threshold.get(),
+            "threshold": threshold.map(Probability::get),
             "accepted": proportion_value(predicted.accepted),
             "escalated": proportion_value(predicted.escalated),
             "risk": proportion_value(predicted.risk),
             "relative_cost": predicted.relative_cost,
+            "pays": cascade.pays(predicted),
         })
     };
+    let of_thresholds =
+        cascade.predictions.iter().map(|(threshold, predicted)| prediction(Some(*threshold), predicted));
+    let model = |CascadeModel { model, provider }: &CascadeModel| json!({ "model": model, "provider": provider });
     json!({
         "preset_version": cascade.preset_version,
-        "first": origin_value(&cascade.first),
-        "last": origin_value(&cascade.last),
+        "first": model(&cascade.first),
+        "last": model(&cascade.last),
         "escalated_questions": cascade.escalated_questions.as_str(),
         "last_alone": proportion_value(cascade.last_alone),
-        "predictions": cascade.predictions.iter().map(prediction).collect::<Vec<_>>(),
+        "predictions": of_thresholds.collect::<Vec<_>>(),
+        "at_tested_thresholds": cascade.tested.as_ref().map(|tested| prediction(None, tested)),
         "pays": cascade.cheapest().is_some(),
         "finding": sentences::cascade(cascade),
     })

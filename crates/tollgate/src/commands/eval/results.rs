@@ -1,20 +1,21 @@
 //! The result file: a line with the preset, then a line for each answered request. A line is written once, so that a
 //! command that was killed continues with the requests that have none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, RequestSize};
+use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, RequestSize, decide};
 use domain::evidence::LabelSource;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::preset::PresetConfig;
-use domain::question::{Answer, AnswerRules, Answers, ConfidenceSource, Question, Questions};
-use domain::statistics::{Decision, EscalatedQuestions, largest_probability};
+use domain::question::{AnswerRules, Answers, ConfidenceSource, Question, Questions};
+use domain::routing::Wire;
+use domain::statistics::{EscalatedQuestions, largest_probability};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -67,6 +68,17 @@ pub struct ResultRow {
     pub latency_ms: u64,
 }
 
+/// The line of a failed request. The same command repeats the request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FailureRow {
+    /// The item.
+    pub item: String,
+    /// The model that was asked.
+    pub asked: String,
+    /// The error.
+    pub error: String,
+}
+
 /// A result file.
 pub struct Results {
     file: File,
@@ -77,6 +89,8 @@ pub struct Results {
     pub questions: Questions,
     /// The answered requests.
     pub rows: Vec<ResultRow>,
+    /// The failed requests, those that were answered later included.
+    failures: Vec<FailureRow>,
 }
 
 impl Header {
@@ -122,6 +136,7 @@ impl Results {
                 header: header.clone(),
                 questions: header.questions()?,
                 rows: vec![],
+                failures: vec![],
             };
             results.write(header)?;
             return Ok(results);
@@ -157,9 +172,14 @@ impl Results {
         let header = lines.next().and_then(|line| serde_json::from_str::<Header>(line).ok());
         let header = header.with_context(|| format!("{name} is not a result file"))?;
         let questions = header.questions().with_context(|| format!("{name} cannot be used"))?;
-        let read = |(number, line)| serde_json::from_str(line).with_context(|| format!("{name}, line {number}"));
-        let rows = (2_usize..).zip(lines).map(read).collect::<anyhow::Result<_>>()?;
-        Ok(Self { file, path: path.to_owned(), header, questions, rows })
+        let (mut rows, mut failures) = (Vec::new(), Vec::new());
+        for (number, line) in (2_usize..).zip(lines) {
+            match serde_json::from_str::<FailureRow>(line) {
+                Ok(failure) => failures.push(failure),
+                Err(_) => rows.push(serde_json::from_str(line).with_context(|| format!("{name}, line {number}"))?),
+            }
+        }
+        Ok(Self { file, path: path.to_owned(), header, questions, rows, failures })
     }
 
     /// Returns the requests, by item and asked model, that have an answer.
@@ -188,6 +208,27 @@ impl Results {
         Ok(())
     }
 
+    /// Adds a failed request.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_failure(&mut self, failure: FailureRow) -> anyhow::Result<()> {
+        self.write(&failure)?;
+        self.failures.push(failure);
+        Ok(())
+    }
+
+    /// Returns the failed requests without a later answer, by the model that was asked.
+    pub fn failed_requests(&self) -> BTreeMap<String, usize> {
+        let answered: BTreeSet<_> = self.rows.iter().map(|row| (&row.item, &row.asked)).collect();
+        let failed: BTreeSet<_> = self.failures.iter().map(|failure| (&failure.item, &failure.asked)).collect();
+        let mut by_model = BTreeMap::new();
+        for (_, asked) in failed.difference(&answered) {
+            *by_model.entry((*asked).clone()).or_default() += 1;
+        }
+        by_model
+    }
+
     fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(line)?;
         line.push('\n');
@@ -197,14 +238,14 @@ impl Results {
     /// Returns the answers with their labels.
     ///
     /// # Errors
-    /// A line has an answer or a label that its question does not have.
+    /// An answer or a label is none of its question, or a wire is unknown.
     pub fn answers(&self) -> anyhow::Result<Vec<EvaluatedAnswer>> {
         let for_candidates = self.candidate_items();
         let questions = self.questions.typed.as_deref().unwrap_or_default();
         let mut found = Vec::new();
-        for (number, row) in (2_usize..).zip(&self.rows) {
+        for row in &self.rows {
             let read = self.read_row(row, questions, for_candidates.contains(row.item.as_str()));
-            found.extend(read.with_context(|| format!("{}, line {number}", self.path.display()))?);
+            found.extend(read.with_context(|| format!("{}, the answer {}", self.path.display(), row.id))?);
         }
         Ok(found)
     }
@@ -229,29 +270,28 @@ impl Results {
         let cost: Usd = row.cost.get().parse().context("the cost is no amount")?;
         let escalated_questions = EscalatedQuestions::from_name(&row.escalated_questions);
         let escalated_questions = escalated_questions.context("escalated_questions must be open or all")?;
+        let wire = Wire::from_name(&row.wire).with_context(|| format!("the wire {:?} is unknown", row.wire))?;
         let parts = questions.iter().zip(answers.typed().unwrap_or_default()).zip(labels);
-        let evaluated = parts.filter_map(|((question, answer), label)| {
-            Some(EvaluatedAnswer {
-                item: row.item.clone(),
-                group: Group {
-                    preset_version: self.header.version,
-                    question: question.name.clone(),
-                    origin: AnswerOrigin {
-                        model: row.model.clone(),
-                        provider: row.provider.clone(),
-                        wire: row.wire.clone(),
-                        method: method(answer),
-                    },
+        let evaluated = parts.map(|((question, answer), label)| EvaluatedAnswer {
+            item: row.item.clone(),
+            group: Group {
+                preset_version: self.header.version,
+                question: question.name.clone(),
+                origin: AnswerOrigin {
+                    model: row.model.clone(),
+                    provider: row.provider.clone(),
+                    wire: row.wire.clone(),
+                    method: wire.method_of(&answer.json).as_str().to_owned(),
                 },
-                decision: Decision::from_answer(&answer.value)?,
-                score: largest_probability(&answer.value),
-                label: label.map(|label| (label, LabelSource::Reference)),
-                is_for_candidates,
-                cost,
-                latency_ms: row.latency_ms,
-                escalated_questions,
-                size: Some(RequestSize { state: row.state_bytes, question: question.json.text().len() as u64 }),
-            })
+            },
+            decision: decide(&answer.value),
+            score: largest_probability(&answer.value),
+            label: label.map(|label| (label, LabelSource::Reference)),
+            is_for_candidates,
+            cost,
+            latency_ms: row.latency_ms,
+            escalated_questions,
+            size: Some(RequestSize { state: row.state_bytes, question: question.json.text().len() as u64 }),
         });
         Ok(evaluated.collect())
     }
@@ -269,20 +309,10 @@ fn is_beginning(text: &str, header: &Header) -> bool {
     serde_json::to_string(header).is_ok_and(|line| line.starts_with(text))
 }
 
-/// Returns the method of an answer: `native`, or that of a chat model.
-fn method(answer: &Answer) -> String {
-    let method = pointer(&answer.json, "/metadata/method").and_then(|method| method.as_string());
-    match method.as_deref() {
-        Some("logprobs") => "label_probabilities",
-        Some("structured") => "stated",
-        _ => "native",
-    }
-    .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use domain::statistics::Probability;
+    use domain::evaluation::MissingDecision;
+    use domain::statistics::{Decision, Probability};
 
     use super::*;
 
@@ -353,7 +383,7 @@ mod tests {
         assert_eq!((first.is_for_candidates, last.is_for_candidates), (true, false));
         assert_eq!(
             (last.decision, last.label),
-            (Decision::Noul(false), Some((Decision::Noul(true), LabelSource::Reference)))
+            (Ok(Decision::Noul(false)), Some((Decision::Noul(true), LabelSource::Reference)))
         );
         assert_eq!(last.score.map(Probability::get), Some(0.8));
         assert_eq!((last.group.origin.method.as_str(), last.cost), ("label_probabilities", Usd::from_pico(1)));
@@ -366,6 +396,45 @@ mod tests {
         let changed = results.answered(["1-1", "2-x", "3-3"].into_iter()).unwrap_err().to_string();
         assert!(changed.contains("earlier line 2 of the dataset"), "{changed}");
         results.add(row("4-4", r#"{"refund":{"type":"noul","noul":2}}"#)).unwrap();
-        assert!(format!("{:#}", results.answers().unwrap_err()).contains("line 5"));
+        assert!(format!("{:#}", results.answers().unwrap_err()).contains("gen-dec-1"));
+    }
+
+    #[test]
+    fn refusals_and_failed_requests_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let mut results = Results::open(&path, &header(1)).unwrap();
+        let failure = |item: &str, asked: &str| FailureRow {
+            item: item.to_owned(),
+            asked: asked.to_owned(),
+            error: "500: no".to_owned(),
+        };
+        for (item, asked) in [("1-1", "a/b"), ("2-2", "a/b"), ("1-1", "a/b"), ("1-1", "c/d")] {
+            results.add_failure(failure(item, asked)).unwrap();
+        }
+        results.add(row("1-1", r#"{"refund":{"type":"refusal","refusal":"no"}}"#)).unwrap();
+        drop(results);
+        let results = Results::open(&path, &header(1)).unwrap();
+        assert_eq!(results.failed_requests(), [("a/b".to_owned(), 1), ("c/d".to_owned(), 1)].into());
+        let [refusal] = &results.answers().unwrap()[..] else { panic!("one answer") };
+        assert_eq!((refusal.decision, refusal.score), (Err(MissingDecision::Refusal), None));
+        assert_eq!(results.answered(["1-1"].into_iter()).unwrap().len(), 1, "failed requests are repeated");
+    }
+
+    #[test]
+    fn method_follows_the_wire() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut results = Results::open(&folder.path().join("results"), &header(1)).unwrap();
+        let of_wire = |wire: &str, answer: &str| ResultRow { wire: wire.to_owned(), ..row("1-1", answer) };
+        let plain = r#"{"refund":{"type":"noul","noul":0.2}}"#;
+        let structured = r#"{"refund":{"type":"noul","noul":0.2,"metadata":{"method":"structured"}}}"#;
+        for (wire, answer) in [("chat-completions", plain), ("system-one", structured)] {
+            results.add(of_wire(wire, answer)).unwrap();
+        }
+        let methods: Vec<String> =
+            results.answers().unwrap().into_iter().map(|answer| answer.group.origin.method).collect();
+        assert_eq!(methods, ["stated", "native"]);
+        results.add(of_wire("", plain)).unwrap();
+        assert!(format!("{:#}", results.answers().unwrap_err()).contains("the wire \"\" is unknown"));
     }
 }

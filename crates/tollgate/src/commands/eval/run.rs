@@ -19,7 +19,7 @@ use http_client::HttpClientSettings;
 use serde_json::value::RawValue;
 
 use super::dataset::{self, Item};
-use super::results::{Header, ResultRow, Results};
+use super::results::{FailureRow, Header, ResultRow, Results};
 use super::{live, report};
 use crate::cli::{EvalCommand, EvalRunArgs};
 use crate::commands::Context;
@@ -165,8 +165,21 @@ impl Model {
         Ok(Self { name: name.to_owned(), endpoints: endpoints.iter().map(read).collect(), overhead })
     }
 
-    fn endpoint(&self, provider: &str) -> Option<&ModelEndpoint> {
-        self.endpoints.iter().find(|endpoint| endpoint.provider == provider)
+    /// Returns the endpoint of an answer.
+    ///
+    /// # Errors
+    /// Several providers, or several endpoints of one, may have answered: figures of two wires are never pooled.
+    fn endpoint(&self, provider: &str) -> anyhow::Result<&ModelEndpoint> {
+        let mut found = self.endpoints.iter().filter(|endpoint| endpoint.provider == provider);
+        let kind = |endpoint: &ModelEndpoint| (endpoint.wire.clone(), endpoint.escalated_questions);
+        let first = found.next().filter(|first| found.all(|other| kind(other) == kind(first)));
+        first.with_context(|| {
+            format!(
+                "the endpoint of the answer by {provider:?} is not known: {} needs a model, or a guardrail of the key, with \
+                 one endpoint that receives all questions at once",
+                self.name
+            )
+        })
     }
 
     /// Returns the most that a request costs; `None` for a variable price.
@@ -209,17 +222,24 @@ async fn ask_all(
     let progress = Progress::requests("Asking", pending.len() as u64);
     // Requests under way are awaited after a stop: they are charged.
     let is_stopped = Cell::new(false);
-    let asked = pending.iter().map(|(item, model)| ask(server, questions, item, model, &is_stopped));
+    let asked = pending.iter().map(|(item, model)| {
+        let outcome = ask(server, questions, item, model, &is_stopped);
+        async { (*item, *model, outcome.await) }
+    });
     let mut asked = stream::iter(asked).buffer_unordered(concurrency);
     let (mut answered, mut failures) = (0_usize, BTreeMap::<String, usize>::new());
     let mut ended = Ok(());
-    while let Some(outcome) = asked.next().await {
+    while let Some((item, model, outcome)) = asked.next().await {
         match outcome {
             Outcome::Answer(row) => {
                 results.add(*row)?;
                 answered += 1;
             }
-            Outcome::Failure(sentence) => *failures.entry(sentence).or_default() += 1,
+            Outcome::Failure(sentence) => {
+                let (item, asked) = (item.id.clone(), model.name.clone());
+                results.add_failure(FailureRow { item, asked, error: sentence.clone() })?;
+                *failures.entry(sentence).or_default() += 1;
+            }
             Outcome::Stop(sentence) => ended = Err(sentence),
             Outcome::NotSent => {}
         }
@@ -298,7 +318,7 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
     let text = |at: &str| member(at)?.as_string().with_context(|| format!("the member {} is no text", &at[1..]));
     let raw = |json: &Json| RawValue::from_string(json.text().to_owned());
     let provider = text("/provider")?;
-    let endpoint = model.endpoint(&provider);
+    let endpoint = model.endpoint(&provider)?;
     Ok(ResultRow {
         item: item.id.clone(),
         labels: raw(&item.labels)?,
@@ -306,11 +326,8 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         asked: model.name.clone(),
         id: text("/id")?,
         model: text("/model")?,
-        wire: endpoint.map(|endpoint| endpoint.wire.clone()).unwrap_or_default(),
-        escalated_questions: endpoint
-            .map_or(EscalatedQuestions::All, |found| found.escalated_questions)
-            .as_str()
-            .to_owned(),
+        wire: endpoint.wire.clone(),
+        escalated_questions: endpoint.escalated_questions.as_str().to_owned(),
         provider,
         answers: raw(&member("/answers")?)?,
         cost: raw(&member("/usage/cost")?)?,

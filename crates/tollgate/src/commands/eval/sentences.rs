@@ -1,22 +1,34 @@
 //! The figures of a report as text.
 
-use domain::evaluation::{AnswerOrigin, Cascade, GroupReport, Report};
-use domain::statistics::{CalibrationError, LabelSelection, Promise, Proportion, ThresholdFinding};
+use domain::evaluation::{AnswerOrigin, Cascade, Group, GroupReport, Report};
+use domain::statistics::{CalibrationError, CascadePrediction, LabelSelection, Promise, Proportion, ThresholdFinding};
 
 /// The assumption of a tested threshold.
 pub const ASSUMPTION: &str = "A tested threshold assumes that the labels are a random sample of the traffic on which \
                               it will be used, and are used for one test.";
 
+/// The most digits of a share in percent.
+const MAX_DIGITS: usize = 9;
+
 /// Returns a share in percent.
 pub fn per_cent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    format!("{} %", hundredths(share))
+}
+
+/// Returns a share in hundredths: with one digit, or as many as show that it is not zero.
+fn hundredths(share: f64) -> String {
+    let share = share * 100.0;
+    let digits = (1..MAX_DIGITS).find(|digits| share * 10_f64.powi(*digits as i32) >= 1.0);
+    format!("{share:.*}", digits.filter(|_| share > 0.0).unwrap_or(1))
 }
 
 /// Returns a proportion with its interval.
 pub fn with_interval(proportion: Proportion) -> String {
     let interval = proportion.interval();
     match proportion.share() {
-        Some(share) => format!("{} ({:.1} to {:.1})", per_cent(share), interval.lower * 100.0, interval.upper * 100.0),
+        Some(share) => {
+            format!("{} ({} to {})", per_cent(share), hundredths(interval.lower), hundredths(interval.upper))
+        }
         None => "-".to_owned(),
     }
 }
@@ -25,6 +37,30 @@ pub fn with_interval(proportion: Proportion) -> String {
 pub fn origin(origin: &AnswerOrigin) -> String {
     let AnswerOrigin { model, provider, wire, method } = origin;
     format!("{model} by {provider} ({wire}, {method})")
+}
+
+/// Returns the heading of a group.
+pub fn heading(group: &Group) -> String {
+    format!("{}, version {}, {}", group.question, group.preset_version, origin(&group.origin))
+}
+
+/// Returns the number of answers, and of those without a decision.
+pub fn answers(group: &GroupReport) -> String {
+    let parts = [(group.refused, "refused"), (group.unanswered, "unanswered")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!(", {count} {name}"));
+    parts.fold(group.answers.to_string(), |text, part| text + &part)
+}
+
+/// Returns the sentence on requests that no figure counts.
+pub fn uncounted(report: &Report) -> Option<String> {
+    if report.selection == LabelSelection::Volunteered {
+        return Some(
+            "Refusals, unanswered questions and failed requests add no evidence: no figure counts them.".to_owned(),
+        );
+    }
+    let failed = report.failed_requests.iter().map(|(model, count)| format!("{count} of {model}"));
+    let failed = failed.collect::<Vec<_>>().join(", ");
+    (!failed.is_empty()).then(|| format!("Failed requests, which no figure counts: {failed}."))
 }
 
 /// Returns the number of labels by their source.
@@ -64,13 +100,22 @@ pub fn threshold(group: &GroupReport, promise: Option<&Promise>) -> String {
         ),
         ThresholdFinding::TooFewLabels(few) => {
             let minimum = few.minimum();
-            let needed = few
-                .needed()
-                .zip(few.risk.share())
-                .map(|(needed, rate)| format!("; at the present error rate {} about {needed} more", per_cent(rate)));
+            let at_rate = few.risk.share().map(|rate| match few.needed() {
+                Some(needed) => {
+                    format!("; at the present error rate {} about {needed} more accepted labels", per_cent(rate))
+                }
+                None => format!("; at the present error rate {} no number is enough", per_cent(rate)),
+            });
+            let skipped = few.skips_stricter.then(|| {
+                let least = promise.labels_of_a_test();
+                format!(
+                    "; only the lowest threshold was tested, because stricter ones accept fewer than {least} labels"
+                )
+            });
             format!(
-                "too few labels: at least {minimum} accepted labels without an error are needed{}",
-                needed.unwrap_or_default()
+                "too few labels: at least {minimum} accepted labels without an error are needed{}{}",
+                at_rate.unwrap_or_default(),
+                skipped.unwrap_or_default(),
             )
         }
         ThresholdFinding::NoThreshold { most_confident_fifth } => format!(
@@ -86,23 +131,34 @@ pub fn threshold(group: &GroupReport, promise: Option<&Promise>) -> String {
 /// Returns the finding for a cascade.
 pub fn cascade(cascade: &Cascade) -> String {
     let alone = with_interval(cascade.last_alone);
-    match cascade.cheapest() {
+    let figures = |predicted: &CascadePrediction| {
+        let cost = predicted.relative_cost.unwrap_or_default();
+        format!("it costs {cost:.2} of the last model alone, with {} errors", with_interval(predicted.risk))
+    };
+    let finding = match cascade.cheapest() {
         Some((threshold, paying)) => format!(
-            "pays: at the threshold {} it costs {:.2} of the last model alone, with {} errors (the last model alone: \
-             {alone})",
+            "pays: at the threshold {} {} (the last model alone: {alone}). This threshold was chosen on these labels, and \
+             not tested.",
             threshold.get(),
-            paying.relative_cost.unwrap_or_default(),
-            with_interval(paying.risk),
+            figures(paying),
         ),
         None => format!(
-            "does not pay: no threshold costs less than the last model alone without more errors than its {alone}"
+            "does not pay: no threshold costs less than the last model alone without more errors than its {alone}."
         ),
-    }
+    };
+    let tested = cascade.tested.as_ref().map(|tested| {
+        let pays = if cascade.pays(tested) { "pays" } else { "does not pay" };
+        format!(" With the tested thresholds of the first model {}: {pays}.", figures(tested))
+    });
+    finding + &tested.unwrap_or_default()
 }
 
 /// Returns the sentence on the promise of all thresholds.
 pub fn promise(report: &Report) -> Option<String> {
     let promise = report.promise.as_ref()?;
     let (alpha, delta) = (per_cent(promise.alpha().get()), promise.delta().get());
-    Some(format!("Thresholds promise a risk of at most {alpha}, each except with probability {delta:.3}. {ASSUMPTION}"))
+    Some(format!(
+        "Thresholds promise a risk of at most {alpha}, each except with probability {delta:.3}, for a model that was chosen \
+         before: the better one of several breaks its promise more often. {ASSUMPTION}"
+    ))
 }

@@ -1,7 +1,7 @@
 //! The rows of a report's tables, and the points of its curves.
 
-use domain::evaluation::{Cascade, Comparison, GroupReport, Report};
-use domain::statistics::{CascadePrediction, EscalatedQuestions, Probability, Proportion, RiskCoverage};
+use domain::evaluation::{Cascade, CascadeModel, Comparison, GroupReport, Report};
+use domain::statistics::{CascadePrediction, EscalatedQuestions, Proportion, RiskCoverage};
 
 use super::sentences;
 
@@ -9,15 +9,28 @@ use super::sentences;
 const MAX_POINTS: usize = 200;
 
 /// The heads of the table of groups.
-pub const HEADS: [&str; 9] =
-    ["QUESTION", "MODEL", "LABELS", "ACCURACY", "BRIER", "LOG LOSS", "USD/1,000", "MEDIAN MS", "P95 MS"];
+pub const HEADS: [&str; 11] = [
+    "QUESTION",
+    "VERSION",
+    "MODEL",
+    "ANSWERS",
+    "LABELS",
+    "ACCURACY",
+    "BRIER",
+    "LOG LOSS",
+    "USD/1,000",
+    "MEDIAN MS",
+    "P95 MS",
+];
 
 /// Returns the row of a group.
-pub fn row(group: &GroupReport) -> [String; 9] {
+pub fn row(group: &GroupReport) -> [String; 11] {
     let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.3}"));
     [
         group.group.question.clone(),
+        group.group.preset_version.to_string(),
         sentences::origin(&group.group.origin),
+        sentences::answers(group),
         sentences::sources(group),
         sentences::with_interval(group.labelled.accuracy()),
         number(group.labelled.brier_score()),
@@ -31,17 +44,24 @@ pub fn row(group: &GroupReport) -> [String; 9] {
 /// Returns the findings for a group.
 pub fn findings(group: &GroupReport, report: &Report) -> Vec<String> {
     let calibration = group.calibration.as_ref().map(sentences::calibration);
-    calibration.into_iter().chain([sentences::threshold(group, report.promise.as_ref())]).collect()
+    let is_ignored = (!group.is_decisive).then(|| {
+        "not decisive: exit codes and requirements ignore a group of an older version, or with less than a tenth of the \
+         answers of the largest one"
+            .to_owned()
+    });
+    let threshold = sentences::threshold(group, report.promise.as_ref());
+    calibration.into_iter().chain([threshold]).chain(is_ignored).collect()
 }
 
 /// The heads of the table of comparisons.
-pub const COMPARISON_HEADS: [&str; 6] = ["QUESTION", "FIRST", "SECOND", "ITEMS", "DIFFERENCE", "MCNEMAR P"];
+pub const COMPARISON_HEADS: [&str; 7] = ["QUESTION", "VERSION", "FIRST", "SECOND", "ITEMS", "DIFFERENCE", "MCNEMAR P"];
 
 /// Returns the row of a comparison.
-pub fn comparison_row(compared: &Comparison) -> [String; 6] {
+pub fn comparison_row(compared: &Comparison) -> [String; 7] {
     let difference = compared.errors.accuracy_difference().unwrap_or_default();
     [
         compared.question.clone(),
+        compared.preset_version.to_string(),
         sentences::origin(&compared.first),
         sentences::origin(&compared.second),
         compared.errors.items().to_string(),
@@ -53,16 +73,25 @@ pub fn comparison_row(compared: &Comparison) -> [String; 6] {
 /// The heads of the table of a cascade.
 pub const CASCADE_HEADS: [&str; 6] = ["THRESHOLD", "ACCEPTED", "ESCALATED REQUESTS", "RELATIVE COST", "ERRORS", ""];
 
-/// Returns the row of a threshold of a cascade.
-pub fn cascade_row((threshold, predicted): &(Probability, CascadePrediction)) -> [String; 6] {
+/// Returns the rows of a cascade: each threshold, then the tested ones together.
+pub fn cascade_rows(cascade: &Cascade) -> Vec<[String; 6]> {
+    let of_thresholds = cascade
+        .predictions
+        .iter()
+        .map(|(threshold, predicted)| cascade_row(cascade, format!("{:.2}", threshold.get()), predicted));
+    let tested = cascade.tested.iter().map(|predicted| cascade_row(cascade, "tested".to_owned(), predicted));
+    of_thresholds.chain(tested).collect()
+}
+
+fn cascade_row(cascade: &Cascade, threshold: String, predicted: &CascadePrediction) -> [String; 6] {
     let share = |part: Proportion| part.share().map_or_else(|| "-".to_owned(), sentences::per_cent);
     [
-        format!("{:.2}", threshold.get()),
+        threshold,
         share(predicted.accepted),
         share(predicted.escalated),
         predicted.relative_cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.2}")),
         sentences::with_interval(predicted.risk),
-        if predicted.pays() { "" } else { "does not pay" }.to_owned(),
+        if cascade.pays(predicted) { "" } else { "does not pay" }.to_owned(),
     ]
 }
 
@@ -72,8 +101,9 @@ pub fn cascade_title(cascade: &Cascade) -> String {
         EscalatedQuestions::Open => "the questions that are not accepted",
         EscalatedQuestions::All => "all questions of a request with one that is not accepted",
     };
-    let [first, last] = [&cascade.first, &cascade.last].map(sentences::origin);
-    format!("{first}, then {last} with {received}")
+    let [first, last] =
+        [&cascade.first, &cascade.last].map(|CascadeModel { model, provider }| format!("{model} by {provider}"));
+    format!("version {}, {first}, then {last} with {received}", cascade.preset_version)
 }
 
 /// Returns the risk-coverage curve with at most 200 points, the last one included.
