@@ -97,11 +97,11 @@ impl Fixture {
         let (id, question, value) = (row.id.clone(), row.answer.question.clone(), row.answer.decision.clone());
         let mut evidence = MockEvidenceRepository::new();
         evidence.expect_find().returning(move |_| Ok(vec![row.clone()]));
-        evidence.expect_label().returning(|_, _, _| Ok(vec![LabelOutcome::Changed]));
+        evidence.expect_label().returning(|_, _, _, _| Ok(vec![LabelOutcome::Changed]));
         let presets = self.store.presets();
         let labels = LabelAnswers { evidence: Arc::new(evidence), presets, ledger: Arc::new(ledger) };
         let draft = LabelDraft { id, question, value, source: LabelSource::Human };
-        let outcome = labels.execute(by, &[draft]).await?.remove(0);
+        let outcome = labels.execute(&Change::plain(by), &[draft]).await?.remove(0);
         outcome.map(drop).map_err(|error| EvidenceError::Label { question: "q".to_owned(), error })
     }
 

@@ -1,7 +1,7 @@
-//! The result file: a line with the preset, then a line for each answered request. A line is written once, so that a
-//! command that was killed continues with the requests that have none.
+//! The result file: a line with the preset, then a line for each answered request, so that a command that was killed
+//! continues with the requests that have none. Of two lines of a request the later one counts: it has corrected labels.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,7 +18,7 @@ use domain::statistics::{Decision, EscalatedQuestions, largest_probability};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::dataset::read_labels;
+use super::dataset::{Item, read_labels};
 use crate::output::pointer;
 
 /// The items whose scores give the candidates of thresholds.
@@ -41,7 +41,7 @@ pub struct Header {
 /// The line of an answered request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultRow {
-    /// The item.
+    /// The id of the item.
     pub item: String,
     /// The labels of the item.
     pub labels: Box<RawValue>,
@@ -157,31 +157,56 @@ impl Results {
         let header = lines.next().and_then(|line| serde_json::from_str::<Header>(line).ok());
         let header = header.with_context(|| format!("{name} is not a result file"))?;
         let questions = header.questions().with_context(|| format!("{name} cannot be used"))?;
-        let read = |(number, line)| serde_json::from_str(line).with_context(|| format!("{name}, line {number}"));
-        let rows = (2_usize..).zip(lines).map(read).collect::<anyhow::Result<_>>()?;
+        let (mut rows, mut places) = (Vec::<ResultRow>::new(), BTreeMap::new());
+        for (number, line) in (2_usize..).zip(lines) {
+            let read: Result<ResultRow, _> = serde_json::from_str(line);
+            let row = read.with_context(|| format!("{name}, line {number}"))?;
+            let place = *places.entry((row.item.clone(), row.asked.clone())).or_insert(rows.len());
+            match rows.get_mut(place) {
+                Some(earlier) => *earlier = row,
+                None => rows.push(row),
+            }
+        }
         Ok(Self { file, path: path.to_owned(), header, questions, rows })
     }
 
-    /// Returns the requests, by item and asked model, that have an answer.
+    /// Takes the labels of these items, and returns the requests, by item and asked model, that have an answer.
     ///
     /// # Errors
-    /// An item is none of these: the dataset has changed.
-    pub fn answered<'a>(&self, items: impl Iterator<Item = &'a str>) -> anyhow::Result<BTreeSet<(String, String)>> {
-        let items: BTreeSet<&str> = items.collect();
-        if let Some(row) = self.rows.iter().find(|row| !items.contains(row.item.as_str())) {
-            let (line, _) = row.item.split_once('-').unwrap_or_default();
-            bail!(
-                "{} has an answer to an earlier line {line} of the dataset; another --results begins anew",
-                self.path.display()
-            );
+    /// An answer is to none of these items, or the file cannot be written.
+    pub fn take_labels(&mut self, items: &[Item]) -> anyhow::Result<BTreeSet<(String, String)>> {
+        let labels: BTreeMap<&str, &Json> = items.iter().map(|item| (item.id.as_str(), &item.labels)).collect();
+        for place in 0..self.rows.len() {
+            let Some(row) = self.rows.get(place) else { break };
+            let Some(labels) = labels.get(row.item.as_str()) else {
+                let name = self.path.display();
+                bail!(
+                    "{name} has the answer {} to a state that the dataset lacks; another --results begins anew",
+                    row.id
+                );
+            };
+            if row.labels.get() != labels.text() {
+                let labels = RawValue::from_string(labels.text().to_owned())?;
+                let corrected = ResultRow { labels, ..row.clone() };
+                self.write(&corrected)?;
+                self.rows.splice(place..=place, [corrected]);
+            }
         }
         Ok(self.rows.iter().map(|row| (row.item.clone(), row.asked.clone())).collect())
+    }
+
+    /// Checks that the answers of a row are those of the questions.
+    ///
+    /// # Errors
+    /// The first invalid answer.
+    pub fn check(&self, row: &ResultRow) -> anyhow::Result<()> {
+        self.read_row(row, self.questions.typed.as_deref().unwrap_or_default(), false).map(drop)
     }
 
     /// Adds an answered request.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written. It has whole lines only.
     pub fn add(&mut self, row: ResultRow) -> anyhow::Result<()> {
         self.write(&row)?;
         self.rows.push(row);
@@ -191,7 +216,12 @@ impl Results {
     fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(line)?;
         line.push('\n');
-        self.file.write_all(line.as_bytes()).with_context(|| format!("cannot write {}", self.path.display()))
+        let length = self.file.metadata()?.len();
+        let written = self.file.write_all(line.as_bytes());
+        if written.is_err() {
+            self.file.set_len(length)?;
+        }
+        written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Returns the answers with their labels.
@@ -202,9 +232,9 @@ impl Results {
         let for_candidates = self.candidate_items();
         let questions = self.questions.typed.as_deref().unwrap_or_default();
         let mut found = Vec::new();
-        for (number, row) in (2_usize..).zip(&self.rows) {
+        for row in &self.rows {
             let read = self.read_row(row, questions, for_candidates.contains(row.item.as_str()));
-            found.extend(read.with_context(|| format!("{}, line {number}", self.path.display()))?);
+            found.extend(read.with_context(|| format!("{}, the answer {}", self.path.display(), row.id))?);
         }
         Ok(found)
     }
@@ -357,15 +387,39 @@ mod tests {
         );
         assert_eq!(last.score.map(Probability::get), Some(0.8));
         assert_eq!((last.group.origin.method.as_str(), last.cost), ("label_probabilities", Usd::from_pico(1)));
-        assert!(
-            results
-                .answered(["1-1", "2-2", "3-3"].into_iter())
-                .unwrap()
-                .contains(&("2-2".to_owned(), "a/b".to_owned()))
-        );
-        let changed = results.answered(["1-1", "2-x", "3-3"].into_iter()).unwrap_err().to_string();
-        assert!(changed.contains("earlier line 2 of the dataset"), "{changed}");
-        results.add(row("4-4", r#"{"refund":{"type":"noul","noul":2}}"#)).unwrap();
-        assert!(format!("{:#}", results.answers().unwrap_err()).contains("line 5"));
+        let bad = row("4-4", r#"{"refund":{"type":"noul","noul":2}}"#);
+        assert!(results.check(&bad).is_err() && results.check(&row("4-4", ANSWER)).is_ok());
+        results.add(bad).unwrap();
+        assert!(format!("{:#}", results.answers().unwrap_err()).contains("the answer gen-dec-1"));
+    }
+
+    #[test]
+    fn corrected_label_replaces_the_earlier_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let mut results = Results::open(&path, &header(1)).unwrap();
+        for item in ["1-1", "1-2"] {
+            results.add(row(item, ANSWER)).unwrap();
+        }
+        let item = |id: &str, labels: &str| Item {
+            id: id.to_owned(),
+            state: Json::parse("1").unwrap(),
+            labels: Json::parse(labels).unwrap(),
+        };
+        let items = [item("1-2", r#"{"refund":false}"#), item("1-1", r#"{"refund":true}"#), item("1-3", "{}")];
+        let answered = results.take_labels(&items).unwrap();
+        assert_eq!(answered.into_iter().map(|(item, _)| item).collect::<Vec<_>>(), ["1-1", "1-2"]);
+        let labels = |results: &Results| {
+            let all = results.rows.iter().map(|row| (row.item.clone(), row.labels.get().to_owned()));
+            all.collect::<Vec<_>>()
+        };
+        let expected = [("1-1", r#"{"refund":true}"#), ("1-2", r#"{"refund":false}"#)];
+        let expected = expected.map(|(item, labels)| (item.to_owned(), labels.to_owned()));
+        assert_eq!((labels(&results), labels(&Results::read(&path).unwrap())), (expected.to_vec(), expected.to_vec()));
+        let length = std::fs::metadata(&path).unwrap().len();
+        results.take_labels(&items).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
+        let missing = results.take_labels(&items[1..]).unwrap_err().to_string();
+        assert!(missing.contains("a state that the dataset lacks"), "{missing}");
     }
 }

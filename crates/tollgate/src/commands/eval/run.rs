@@ -69,14 +69,20 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
         models.push(Model::read(context, &server, name).await?);
     }
     let mut results = Results::open(&args.results, &header)?;
-    let answered = results.answered(items.iter().map(|item| item.id.as_str()))?;
+    let answered = results.take_labels(&items)?;
     let pairs = items.iter().flat_map(|item| models.iter().map(move |model| (item, model)));
     let pending: Vec<(&Item, &Model)> =
         pairs.filter(|(item, model)| !answered.contains(&(item.id.clone(), model.name.clone()))).collect();
     if !pending.is_empty() {
         let cost = highest_cost(&pending, &questions, context.config.money.max_tokens_per_byte);
-        let cost = cost.map_or_else(|| "an unknown amount".to_owned(), |cost| format!("{cost} USD"));
-        let facts = format!("{} requests cost {cost} at most, without repeated attempts", pending.len());
+        // A chat model receives prompts of the server, and another server may have other settings.
+        let is_exact = args.url.is_none() && pending.iter().all(|(_, model)| !model.is_chat());
+        let cost = match cost {
+            Some(cost) if is_exact => format!("{cost} USD at most"),
+            Some(cost) => format!("about {cost} USD"),
+            None => "an unknown amount".to_owned(),
+        };
+        let facts = format!("{} requests cost {cost}, without repeated attempts", pending.len());
         if args.yes {
             note(&facts);
         } else {
@@ -137,6 +143,8 @@ struct ModelEndpoint {
     wire: String,
     /// The higher price of a token; `None` for a variable one.
     price: Option<Price>,
+    /// The most questions of a call; `None` without a limit.
+    max_questions: Option<u64>,
     /// The questions that it receives of an escalated request.
     escalated_questions: EscalatedQuestions,
 }
@@ -157,6 +165,7 @@ impl Model {
                 provider: text("/provider_name"),
                 wire: text("/wire"),
                 price: dearest,
+                max_questions: pointer(endpoint, "/limits/max_questions").and_then(|most| most.text().parse().ok()),
                 escalated_questions: if is_independent { EscalatedQuestions::Open } else { EscalatedQuestions::All },
             }
         };
@@ -169,11 +178,18 @@ impl Model {
         self.endpoints.iter().find(|endpoint| endpoint.provider == provider)
     }
 
-    /// Returns the most that a request costs; `None` for a variable price.
+    fn is_chat(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.wire == CHAT)
+    }
+
+    /// Returns the most that a request costs, of a chat model without its prompts; `None` for a variable price.
     fn highest_cost(&self, bytes: u64, questions: u64, factor: TokenFactor) -> Option<Charge> {
         let tokens = factor.times(bytes.saturating_add(self.overhead));
-        let of_endpoint = |ModelEndpoint { wire, price, .. }: &ModelEndpoint| {
-            (*price)?.times(tokens.saturating_mul(if wire == CHAT { questions } else { 1 }))
+        // Each call has the whole state.
+        let of_endpoint = |ModelEndpoint { wire, price, max_questions, .. }: &ModelEndpoint| {
+            let calls =
+                if wire == CHAT { questions } else { questions.div_ceil(max_questions.unwrap_or(u64::MAX).max(1)) };
+            (*price)?.times(tokens.saturating_mul(calls.max(1)))
         };
         let costs: Option<Vec<Charge>> = self.endpoints.iter().map(of_endpoint).collect();
         costs?.into_iter().max()
@@ -215,10 +231,13 @@ async fn ask_all(
     let mut ended = Ok(());
     while let Some(outcome) = asked.next().await {
         match outcome {
-            Outcome::Answer(row) => {
-                results.add(*row)?;
-                answered += 1;
-            }
+            Outcome::Answer(row) => match results.check(&row) {
+                Ok(()) => match results.add(*row) {
+                    Ok(()) => answered += 1,
+                    Err(error) => ended = Err(format!("{error:#}")),
+                },
+                Err(error) => *failures.entry(format!("invalid answers: {error:#}")).or_default() += 1,
+            },
             Outcome::Failure(sentence) => *failures.entry(sentence).or_default() += 1,
             Outcome::Stop(sentence) => ended = Err(sentence),
             Outcome::NotSent => {}
