@@ -232,7 +232,7 @@ async fn labels_of_a_repeated_request_change_nothing(stores: &Stores) {
     let outcomes = join_all((0..4).map(|_| label("true", LabelMode::Each, repetition))).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
     assert!(
-        outcomes.iter().flat_map(|outcome| outcome.as_ref().err()).all(|error| matches!(error, StoreError::Repeated))
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(|error| matches!(error, StoreError::Repeated))
     );
     let kept = stores.repetitions.find(&request.scope).await.unwrap().unwrap();
     let response = respond(&vec![LabelOutcome::Changed, LabelOutcome::Unknown]);
