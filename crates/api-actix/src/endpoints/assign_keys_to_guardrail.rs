@@ -7,7 +7,8 @@ use domain::json::{Token, Tokens};
 use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::change::RecordResponse;
+use crate::http::operation::{self, idempotency_key, if_match};
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -27,7 +28,9 @@ fn describe() -> Operation {
         )
         .parameter(path("id", "The guardrail's id"))
         .body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment()))
-        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 415])
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 409, 412, 415])
 }
 
 impl From<AssignKeysError> for ApiError {
@@ -38,6 +41,7 @@ impl From<AssignKeysError> for ApiError {
                 Self::from_kind(error.kind()).message(error.to_string())
             }
             AssignKeysError::UnknownGuardrail => Self::from_kind(error.kind()),
+            AssignKeysError::PreconditionFailed(failed) => failed.into(),
             AssignKeysError::Store(store) => Self::store(store),
         }
     }
@@ -68,8 +72,11 @@ struct AssignedView {
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    let assigned_count = call.gateway.services.assign_keys.execute(by, &call.id()?, hashes).await?;
-    Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
+    let (assign, id) = (&call.gateway.services.assign_keys, call.id()?);
+    let execute = async |change: &Change<'_, u64>| assign.execute(change, &id, hashes).await;
+    let render =
+        |assigned_count: &u64| RecordResponse::json(StatusCode::OK, &AssignedView { assigned_count: *assigned_count });
+    call.post(by, body.text()?, execute, render).await
 }
 
 /// Returns the strings of `key_hashes`, one after the other: a list takes many times the memory of short ones.

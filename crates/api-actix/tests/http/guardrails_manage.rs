@@ -96,8 +96,7 @@ async fn created_guardrail_is_returned_with_every_member() {
         (&json!("daily"), &json!(true), &Value::Null)
     );
     assert_eq!(data["content_filters"][1], json!({"pattern": "x", "action": "flag", "label": null}));
-    let builtin =
-        json!({"slug": "credit-card", "action": "block", "label": "CREDIT_CARD", "scan_scope": "all_messages"});
+    let builtin = json!({"slug": "credit-card", "action": "block", "label": "CREDIT_CARD", "scan_scope": "user_only"});
     assert_eq!(data["content_filter_builtins"], json!([builtin]));
     assert_eq!((&data["created_at"], &data["updated_at"]), (&json!("2026-01-01T00:00:00.000Z"), &Value::Null));
     assert_eq!(data["include_byok_in_budgets"], false);
@@ -425,7 +424,7 @@ async fn unavailable_store_returns_503_without_details() {
     guardrails.expect_insert().returning(|_, _, _| away());
     guardrails.expect_versions().returning(|_| away());
     guardrails.expect_list_keys().returning(|_, _, _, _| away());
-    guardrails.expect_remove_keys().returning(|_, _, _| away());
+    guardrails.expect_remove_keys().returning(|_, _, _| Ok(away()?));
     let setup = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await };
     let gateway = setup.start();
     for (method, path, body) in routes(&guardrail().to_string()) {

@@ -6,6 +6,7 @@ use super::manage_guardrails::is_visible;
 use super::{AssignKeysError, GuardrailRepository, ManageGuardrails};
 use crate::api_key::KeyReference;
 use crate::authority::{Authority, Right};
+use crate::change::Change;
 use crate::ids::GuardrailId;
 
 /// Assigns many keys to one guardrail in one transaction.
@@ -27,18 +28,26 @@ impl AssignKeysToGuardrail {
     /// neither a hash nor an id are skipped without a look-up.
     pub async fn execute(
         &self,
-        by: &Authority,
+        change: &Change<'_, u64>,
         guardrail_id: &str,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
-        by.check(Right::Write)?;
-        let keys = parse_key_references(names)?;
-        let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        if !is_visible(&*self.guardrails, by, id).await? {
-            return Err(AssignKeysError::UnknownGuardrail);
-        }
-        self.guardrails.assign_keys(id, &keys, by.actor()).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        let (id, keys) = checked(&*self.guardrails, change.by(), guardrail_id, names).await?;
+        self.guardrails.assign_keys(id, &keys, change).await
     }
+}
+
+/// Checks the right, and returns the guardrail, which exists for the caller, with the keys.
+async fn checked(
+    guardrails: &dyn GuardrailRepository,
+    by: &Authority,
+    id: &str,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Result<(GuardrailId, Vec<KeyReference>), AssignKeysError> {
+    by.check(Right::Write)?;
+    let keys = parse_key_references(names)?;
+    let id: GuardrailId = id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
+    if is_visible(guardrails, by, id).await? { Ok((id, keys)) } else { Err(AssignKeysError::UnknownGuardrail) }
 }
 
 /// Parses the key references in `texts`; sorts them and removes duplicates.
@@ -65,25 +74,19 @@ fn parse_key_references(
 
 impl ManageGuardrails {
     /// Removes a guardrail from many keys in one transaction. Returns the number of distinct keys that had it until
-    /// this call. Keys with another guardrail or none
-    /// are skipped.
+    /// this call. Keys with another guardrail or none are skipped.
     ///
     /// # Errors
     /// Fails if there are no key names or an empty one, if the guardrail does not exist, which includes a malformed id,
-    /// or if the store fails.
+    /// if it has a version that the caller does not accept, or if the store fails.
     pub async fn remove_keys(
         &self,
-        by: &Authority,
+        change: &Change<'_, u64>,
         guardrail_id: &str,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<u64, AssignKeysError> {
-        by.check(Right::Write)?;
-        let keys = parse_key_references(names)?;
-        let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        if !is_visible(&*self.guardrails, by, id).await? {
-            return Err(AssignKeysError::UnknownGuardrail);
-        }
-        self.guardrails.remove_keys(id, &keys, by.actor()).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        let (id, keys) = checked(&*self.guardrails, change.by(), guardrail_id, names).await?;
+        self.guardrails.remove_keys(id, &keys, change).await
     }
 }
 
@@ -98,7 +101,7 @@ mod tests {
 
     async fn assign(repository: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
         AssignKeysToGuardrail::new(Arc::new(repository))
-            .execute(&Authority::system(), id, hashes.iter().map(String::as_str))
+            .execute(&Change::plain(&Authority::system()), id, hashes.iter().map(String::as_str))
             .await
     }
 
@@ -108,7 +111,7 @@ mod tests {
         repository
             .expect_assign_keys()
             .withf(|id, names, _| id.to_string() == ID && names.len() == 3 && names.is_sorted())
-            .return_once(|_, _, _| Ok(Some(2)));
+            .return_once(|_, _, _| Ok(2));
         let (a, b, id) = ("a".repeat(64), "b".repeat(64), "01990000-0000-7000-8000-00000000000a");
         let others = ["A".repeat(64), "'; DROP TABLE".to_owned(), id.replace('-', "")];
         let names = [&b, &a, &b, id, &id.to_uppercase()].map(ToOwned::to_owned).into_iter().chain(others);
@@ -130,14 +133,14 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
         }
         let mut repository = MockGuardrailRepository::new();
-        repository.expect_assign_keys().return_once(|_, _, _| Ok(None));
+        repository.expect_assign_keys().return_once(|_, _, _| Err(AssignKeysError::UnknownGuardrail));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[tokio::test]
     async fn assign_returns_unavailable_when_the_store_fails() {
         let mut repository = MockGuardrailRepository::new();
-        repository.expect_assign_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
+        repository.expect_assign_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked").into()));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 
@@ -146,17 +149,17 @@ mod tests {
     }
 
     async fn remove(port: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
-        manage(port).remove_keys(&Authority::system(), id, hashes.iter().map(String::as_str)).await
+        manage(port).remove_keys(&Change::plain(&Authority::system()), id, hashes.iter().map(String::as_str)).await
     }
 
     #[tokio::test]
     async fn remove_drops_duplicates_and_malformed_names() {
         let mut port = MockGuardrailRepository::new();
         port.expect_remove_keys()
-            .withf(|id, names, actor| {
-                id.to_string() == ID && names.len() == 2 && names.is_sorted() && actor == Authority::system().actor()
+            .withf(|id, names, change| {
+                id.to_string() == ID && names.len() == 2 && names.is_sorted() && *change.by() == Authority::system()
             })
-            .return_once(|_, _, _| Ok(Some(2)));
+            .return_once(|_, _, _| Ok(2));
         let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "nonsense".to_owned()];
         assert_eq!(remove(port, ID, &hashes).await.unwrap(), 2);
     }
@@ -174,10 +177,10 @@ mod tests {
     #[tokio::test]
     async fn remove_distinguishes_missing_guardrail_from_store_failure() {
         let mut port = MockGuardrailRepository::new();
-        port.expect_remove_keys().return_once(|_, _, _| Ok(None));
+        port.expect_remove_keys().return_once(|_, _, _| Err(AssignKeysError::UnknownGuardrail));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
         let mut port = MockGuardrailRepository::new();
-        port.expect_remove_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
+        port.expect_remove_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked").into()));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

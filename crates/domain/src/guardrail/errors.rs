@@ -107,6 +107,9 @@ pub enum AssignKeysError {
     /// The guardrail does not exist, or its id is malformed.
     #[error("guardrail not found")]
     UnknownGuardrail,
+    /// The guardrail has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
     /// The store failed.
     #[error("the guardrail store failed")]
     Store(#[from] StoreError),
@@ -119,6 +122,7 @@ impl AssignKeysError {
             Self::Restricted(error) => error.kind(),
             Self::NoHashes | Self::EmptyHash(_) => ErrorKind::InvalidRequest,
             Self::UnknownGuardrail => ErrorKind::NotFound,
+            Self::PreconditionFailed(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }
     }

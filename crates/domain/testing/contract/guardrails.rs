@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
-use super::super::{delete_key, join_all};
+use super::super::{assign_keys, delete_key, join_all};
 use super::Stores;
 use super::guardrail_changes::{
     change_compares_whether_guardrail_is_default, changes_write_their_audit_entry, concurrent_updates_succeed_once,
@@ -47,7 +47,7 @@ suite! {
 
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {
     let names: Vec<KeyReference> = keys.iter().map(|number| key_id(*number).into()).collect();
-    stores.guardrails.assign_keys(id, &names, &Actor::system()).await.unwrap()
+    assign_keys(&*stores.guardrails, id, &names, &Actor::system()).await.unwrap()
 }
 
 async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
@@ -157,7 +157,7 @@ async fn assign_keys_counts_key_once_under_both_references(stores: &Stores) {
     let mut both =
         vec![key_id(1).into(), key_id(3).into(), hash(1).into(), hash(2).into(), hash(3).into(), hash(9).into()];
     both.sort_unstable();
-    let assigned = stores.guardrails.assign_keys(guardrail_id(10), &both, &Actor::system()).await.unwrap();
+    let assigned = assign_keys(&*stores.guardrails, guardrail_id(10), &both, &Actor::system()).await.unwrap();
     assert_eq!(assigned, Some(3));
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 3);
     let entry = stores.audit.newest(1).await.unwrap().remove(0);

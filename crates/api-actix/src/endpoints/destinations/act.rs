@@ -3,6 +3,7 @@
 use domain::ids::DestinationId;
 
 use crate::endpoints::prelude::*;
+use crate::http::operation::if_match;
 
 /// `POST …/observability/destinations/{id}/test`: sends a test delivery.
 pub(crate) const TEST: Route = Route::management(
@@ -28,12 +29,13 @@ fn describe_test() -> Operation {
     let description = "Sends a delivery without traces, also to a disabled destination. It must answer with 2xx or 400; \
                        otherwise this is 400 with the reason.";
     Operation::management("testDestination", "Test a trace destination", description)
-        .answer(body, "The destination accepts traces", &[400, 404])
+        .answer(body, "The destination accepts traces", &[400, 404, 412])
+        .parameter(if_match())
         .parameter(path("id", "The destination's id"))
 }
 
 async fn handle_test(call: &Call<'_>, by: &Authority) -> Outcome {
-    let tested = call.gateway.services.destinations.test(by, &call.id()?).await?;
+    let tested = call.gateway.services.destinations.test(&call.change(by)?, &call.id()?).await?;
     Ok(HttpResponse::Ok().json(Data { data: TestedView { id: tested.id.to_string(), reached: true } }))
 }
 
@@ -56,12 +58,13 @@ struct RetriedView {
 fn describe_retry() -> Operation {
     let body = BodySchema::data::<RetriedView>("DestinationRetryResponse", "Dead letters that are due again.");
     Operation::management("retryDeadLetters", "Retry dead letters", "Makes the destination's dead letters due now.")
-        .answer(body, "The dead letters are queued for delivery", &[404])
+        .answer(body, "The dead letters are queued for delivery", &[400, 404, 412])
+        .parameter(if_match())
         .parameter(path("id", "The destination's id"))
 }
 
 async fn handle_retry(call: &Call<'_>, by: &Authority) -> Outcome {
     let id: DestinationId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
-    let retried_count = call.gateway.services.retry_dead_letters.execute(by, Some(id)).await?;
+    let retried_count = call.gateway.services.retry_dead_letters.execute(&call.change(by)?, Some(id)).await?;
     Ok(HttpResponse::Ok().json(Data { data: RetriedView { retried_count } }))
 }

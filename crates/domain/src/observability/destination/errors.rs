@@ -76,12 +76,10 @@ impl DestinationError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Restricted(error) => error.kind(),
-            Self::Invalid(_)
-            | Self::NothingToChange
-            | Self::UnknownWorkspace
-            | Self::WorkspaceRequired
-            | Self::TestFailed(_) => ErrorKind::InvalidRequest,
-            Self::NotFound => ErrorKind::NotFound,
+            Self::Invalid(_) | Self::NothingToChange | Self::WorkspaceRequired | Self::TestFailed(_) => {
+                ErrorKind::InvalidRequest
+            }
+            Self::NotFound | Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::PreconditionFailed(error) => error.kind(),
             Self::TooMany(_) | Self::Changed => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::{DestinationError, DestinationFields, ManageDestinations};
 use crate::api_key::{ApiKeyRepository, KeyReference};
 use crate::authority::Authority;
+use crate::edit::Edit;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::observability::Destination;
 use crate::secret::ApiKeyHash;
@@ -44,8 +45,8 @@ impl ManageDestinations {
         &self,
         fields: &DestinationFields,
     ) -> Result<HashMap<ApiKeyId, ApiKeyHash>, DestinationError> {
-        let given = fields.api_key_hashes.iter().flatten().flatten();
-        let names: Vec<KeyReference> = given.filter_map(|name| name.parse().ok()).collect();
+        let Edit::Set(given) = &fields.api_key_hashes else { return Ok(HashMap::new()) };
+        let names: Vec<KeyReference> = given.iter().filter_map(|name| name.parse().ok()).collect();
         if names.is_empty() {
             return Ok(HashMap::new());
         }
