@@ -18,6 +18,7 @@ use domain::guardrail::{
     GuardrailRepository, GuardrailRules, GuardrailVersion, PlacedGuardrail, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
+use domain::naming::ResourceName;
 use domain::rate::RateLimits;
 use domain::secret::ApiKeyHash;
 use domain::system::Clock;
@@ -171,6 +172,10 @@ impl GuardrailRepository for FakePorts {
         _: &domain::change::Change<'a, u64>,
     ) -> Result<u64, AssignKeysError> {
         Ok(unavailable()?)
+    }
+
+    async fn find_named(&self, _: &ResourceName, _: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        unreachable!("policies are found by key")
     }
 
     async fn page(&self, _: &ManagementScope, _: u64, _: u64) -> Result<GuardrailPage, StoreError> {

@@ -20,6 +20,7 @@ use crate::guardrail::{
     PlacedGuardrail, keys_assigned, keys_removed,
 };
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::naming::{NameError, ResourceName};
 
 impl State {
     fn guardrail(&self, id: GuardrailId) -> Option<&Guardrail> {
@@ -37,7 +38,7 @@ impl State {
 
     /// Checks the version of a guardrail, and returns its workspace.
     fn check_assignment(&self, id: GuardrailId, change: &Change<'_, u64>) -> Result<WorkspaceId, AssignKeysError> {
-        let guardrail = self.guardrail(id).cloned().ok_or(AssignKeysError::UnknownGuardrail)?;
+        let guardrail = self.guardrail(id).cloned().ok_or(NameError::Unknown)?;
         let workspace_id = guardrail.workspace_id;
         let default = self.workspace(workspace_id).and_then(|workspace| workspace.default_guardrail_id);
         change.check_version(PlacedGuardrail { guardrail, workspace_default: default == Some(id) }.version())?;
@@ -156,6 +157,16 @@ impl GuardrailRepository for MemoryGuardrails {
 
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         Ok(self.0.state().guardrail(id).cloned())
+    }
+
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        let has_name = |guardrail: &&Guardrail| match name.id::<GuardrailId>() {
+            Some(id) => guardrail.id == id,
+            None => guardrail.name.as_str() == name.as_str(),
+        };
+        let state = self.0.state();
+        let visible = state.guardrails.iter().filter(|guardrail| within.contains(guardrail.workspace_id));
+        Ok(visible.filter(has_name).take(ResourceName::MAX_MATCHES).cloned().collect())
     }
 
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {

@@ -12,6 +12,7 @@ use domain::guardrail::{
     GuardrailVersion, PlacedGuardrail, keys_assigned, keys_removed,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+use domain::naming::{NameError, ResourceName};
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -130,6 +131,18 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         let found = find(self.database.readers()?, id).await?;
         found.as_ref().map(to_guardrail).transpose()
+    }
+
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        let has_name = match name.id::<GuardrailId>() {
+            Some(id) => Column::Id.eq(id.to_string()),
+            None => Column::Name.eq(name.as_str()),
+        };
+        let query = Entity::find().filter(has_name).filter(is_within(Column::WorkspaceId, within));
+        let query = query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id);
+        let query = query.limit(ResourceName::MAX_MATCHES as u64);
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        rows.iter().map(to_guardrail).collect()
     }
 
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
@@ -317,7 +330,7 @@ async fn find_accepted(
     id: GuardrailId,
     change: &Change<'_, u64>,
 ) -> Result<Model, AssignKeysError> {
-    let row = find(transaction, id).await?.ok_or(AssignKeysError::UnknownGuardrail)?;
+    let row = find(transaction, id).await?.ok_or(NameError::Unknown)?;
     if change.is_conditional() {
         let guardrail = to_guardrail(&row)?;
         let workspace = workspace_by_id(guardrail.workspace_id).one(transaction).await.map_err(store_error)?;

@@ -26,7 +26,7 @@ fn describe() -> Operation {
              are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
              counted.",
         )
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
         .body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment()))
         .parameter(if_match())
         .parameter(idempotency_key())
@@ -40,7 +40,7 @@ impl From<AssignKeysError> for ApiError {
             AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
                 Self::from_kind(error.kind()).message(error.to_string())
             }
-            AssignKeysError::UnknownGuardrail => Self::from_kind(error.kind()),
+            AssignKeysError::Name(name) => name.into(),
             AssignKeysError::PreconditionFailed(failed) => failed.into(),
             AssignKeysError::Store(store) => Self::store(store),
         }
@@ -107,6 +107,8 @@ fn decode(quoted: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use domain::naming::NameError;
+
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Cow<'_, str>>, String> {
@@ -141,6 +143,6 @@ mod tests {
     fn assign_keys_error_names_path() {
         let error = ApiError::from(AssignKeysError::EmptyHash(3));
         assert_eq!((error.status().as_u16(), error.text()), (400, "key_hashes[3] must not be empty"));
-        assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).text(), "Resource not found");
+        assert_eq!(ApiError::from(AssignKeysError::Name(NameError::Unknown)).text(), "Resource not found");
     }
 }

@@ -419,7 +419,7 @@ async fn unavailable_store_returns_503_without_details() {
         Err(StoreError::unavailable("SQLITE_BUSY at /var/db"))
     }
     let mut guardrails = MockGuardrailRepository::new();
-    guardrails.expect_find().returning(|_| away());
+    guardrails.expect_find_named().returning(|_, _| away());
     guardrails.expect_page().returning(|_, _, _| away());
     guardrails.expect_insert().returning(|_, _, _| away());
     guardrails.expect_versions().returning(|_| away());
@@ -446,7 +446,7 @@ async fn repeated_concurrent_changes_return_409() {
     let store = Setup::new().await.store;
     let found = store.guardrails().find(guardrail()).await.unwrap();
     let mut guardrails = MockGuardrailRepository::new();
-    guardrails.expect_find().returning(move |_| Ok(found.clone()));
+    guardrails.expect_find_named().returning(move |_, _| Ok(found.clone().into_iter().collect()));
     guardrails.expect_update().returning(|_, _, _| Ok(false));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
     let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.expect_error(409);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::manage_guardrails::is_visible;
+use super::manage_guardrails::find_visible;
 use super::{AssignKeysError, GuardrailRepository, ManageGuardrails};
 use crate::api_key::KeyReference;
 use crate::authority::{Authority, Right};
@@ -37,17 +37,21 @@ impl AssignKeysToGuardrail {
     }
 }
 
-/// Checks the right, and returns the guardrail, which exists for the caller, with the keys.
+/// Checks the right, and returns the guardrail, which exists for the caller, with the keys. The id of a guardrail needs no
+/// look-up for a caller who sees all.
 async fn checked(
     guardrails: &dyn GuardrailRepository,
     by: &Authority,
-    id: &str,
+    name: &str,
     names: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Result<(GuardrailId, Vec<KeyReference>), AssignKeysError> {
     by.check(Right::Write)?;
     let keys = parse_key_references(names)?;
-    let id: GuardrailId = id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-    if is_visible(guardrails, by, id).await? { Ok((id, keys)) } else { Err(AssignKeysError::UnknownGuardrail) }
+    let id: Option<GuardrailId> = name.parse().ok().filter(|_| by.sees_all());
+    match id {
+        Some(id) => Ok((id, keys)),
+        None => Ok((find_visible::<AssignKeysError>(guardrails, by, name).await?.id, keys)),
+    }
 }
 
 /// Parses the key references in `texts`; sorts them and removes duplicates.
@@ -95,6 +99,7 @@ mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
     use crate::guardrail::{MockGuardrailRepository, fixtures};
+    use crate::naming::NameError;
     use crate::testing::MemoryStore;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
@@ -129,11 +134,13 @@ mod tests {
     #[tokio::test]
     async fn assign_returns_not_found_for_unknown_or_malformed_id() {
         for id in ["nonsense", "", "01990000000070008000000000000001", &format!("{{{ID}}}")] {
-            let error = assign(MockGuardrailRepository::new(), id, &["x".to_owned()]).await.unwrap_err();
+            let mut repository = MockGuardrailRepository::new();
+            repository.expect_find_named().return_once(|_, _| Ok(Vec::new()));
+            let error = assign(repository, id, &["x".to_owned()]).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
         }
         let mut repository = MockGuardrailRepository::new();
-        repository.expect_assign_keys().return_once(|_, _, _| Err(AssignKeysError::UnknownGuardrail));
+        repository.expect_assign_keys().return_once(|_, _, _| Err(AssignKeysError::Name(NameError::Unknown)));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
@@ -168,16 +175,21 @@ mod tests {
     async fn remove_rejects_invalid_input_before_the_store_call() {
         let error = remove(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
-        let error = remove(MockGuardrailRepository::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
+        let unknown = || {
+            let mut port = MockGuardrailRepository::new();
+            port.expect_find_named().return_once(|_, _| Ok(Vec::new()));
+            port
+        };
+        let error = remove(unknown(), "nonsense", &["x".to_owned()]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let listed = manage(MockGuardrailRepository::new()).list_assigned_keys(&Authority::system(), "x", 0, 1).await;
+        let listed = manage(unknown()).list_assigned_keys(&Authority::system(), "x", 0, 1).await;
         assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[tokio::test]
     async fn remove_distinguishes_missing_guardrail_from_store_failure() {
         let mut port = MockGuardrailRepository::new();
-        port.expect_remove_keys().return_once(|_, _, _| Err(AssignKeysError::UnknownGuardrail));
+        port.expect_remove_keys().return_once(|_, _, _| Err(AssignKeysError::Name(NameError::Unknown)));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
         let mut port = MockGuardrailRepository::new();
         port.expect_remove_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked").into()));

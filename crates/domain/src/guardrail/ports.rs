@@ -11,6 +11,7 @@ use crate::authority::ManagementScope;
 use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::naming::ResourceName;
 
 /// Finds the policy of a key. It is called on every request and is therefore usually a cache over the repository.
 ///
@@ -70,6 +71,10 @@ pub trait GuardrailRepository: Send + Sync {
 
     /// Returns one guardrail of any workspace; callers check its workspace.
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError>;
+
+    /// Finds the guardrails with a name, within a scope: that of the id, else those of the name. Returns at most
+    /// [`ResourceName::MAX_MATCHES`].
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError>;
 
     /// Returns the guardrails of a workspace, newest first.
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError>;

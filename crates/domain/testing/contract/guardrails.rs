@@ -15,12 +15,14 @@ use crate::api_key::{ApiKey, KeyReference, LastKeyRule};
 use crate::audit::Actor;
 use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
-use crate::guardrail::{GuardrailPage, PlacedGuardrail};
+use crate::guardrail::{Guardrail, GuardrailPage, PlacedGuardrail};
 use crate::ids::GuardrailId;
+use crate::naming::ResourceName;
 
 suite! {
     /// Every case of the port's contract.
     guardrail_repository_cases as guardrail_repository_contract over Stores {
+        find_named_returns_guardrails_of_id_or_name_within_scope,
         find_returns_inserted_guardrail,
         assign_keys_accepts_live_keys_of_the_workspace_only,
         assign_keys_replaces_previous_guardrail,
@@ -234,5 +236,29 @@ async fn delete_during_assignment_leaves_no_key(stores: &Stores) {
     join_all(acts).await;
     for key in 1..=3 {
         assert_eq!(held_by(stores, key).await, None);
+    }
+}
+
+async fn find_named_returns_guardrails_of_id_or_name_within_scope(stores: &Stores) {
+    for workspace in [1, 2] {
+        add_workspace(stores, workspace).await;
+    }
+    let same_name = Guardrail { name: guardrail(1, 1).name, ..guardrail(3, 2) };
+    for guardrail in [&guardrail(1, 1), &guardrail(2, 1), &same_name] {
+        add_guardrail(stores, guardrail).await;
+    }
+    let (all, second) = (ManagementScope::UNRESTRICTED, ManagementScope::of_one(workspace_id(2)));
+    let find = async |name: &str, within: &ManagementScope| {
+        let found = stores.guardrails.find_named(&ResourceName::new(name), within).await.unwrap();
+        let mut ids: Vec<GuardrailId> = found.iter().map(|found| found.id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let (name, id) = (guardrail(1, 1).name.as_str().to_owned(), guardrail_id(1).to_string());
+    assert_eq!(find(&name, &all).await, [guardrail_id(1), guardrail_id(3)]);
+    assert_eq!((find(&name, &second).await, find(&id, &second).await), (vec![guardrail_id(3)], vec![]));
+    assert_eq!(find(&id.to_uppercase(), &all).await, [guardrail_id(1)]);
+    for other in ["", "nonsense", &name.to_uppercase(), &guardrail_id(9).to_string()] {
+        assert_eq!(find(other, &all).await, [], "{other}");
     }
 }

@@ -52,7 +52,7 @@ fn describe_update() -> Operation {
         .body(BodySchema::of::<DestinationChange>(), None)
         .answer(record::response(), "The updated destination", &[400, 404, 409, 412, 415])
         .parameter(if_match())
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
@@ -75,7 +75,7 @@ fn describe_delete() -> Operation {
     Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
         .parameter(if_match())
         .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {

@@ -70,8 +70,8 @@ fn describe_list() -> Operation {
         "Newest assignment first.",
     );
     PageRange::describe(operation, DEFAULT_LIMIT)
-        .answer(body, "The assignments", &[400, 404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The assignments", &[400, 404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -129,7 +129,7 @@ fn describe_remove() -> Operation {
         .parameter(if_match())
         .parameter(idempotency_key())
         .answer(BodySchema::of::<UnassignedView>(), "The number of removed assignments", &[400, 404, 409, 412, 415])
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {

@@ -14,6 +14,7 @@ use crate::authority::Right;
 use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
+use crate::naming::NameError;
 use crate::observability::{DeadLetterRetry, DestinationError, DestinationRepository, Outbox};
 use crate::system::Clock;
 
@@ -242,7 +243,7 @@ impl RetryDeadLetters {
             && (change.is_conditional() || !by.sees_all())
         {
             let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
-            change.check_version(found.ok_or(DestinationError::NotFound)?.version())?;
+            change.check_version(found.ok_or(NameError::Unknown)?.version())?;
         }
         let retry = DeadLetterRetry { actor: by.actor().clone(), destination };
         Ok(self.outbox.retry_dead_letters(&retry, self.clock.now()).await?)

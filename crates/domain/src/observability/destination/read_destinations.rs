@@ -7,18 +7,23 @@ use crate::api_key::{ApiKeyRepository, KeyReference};
 use crate::authority::Authority;
 use crate::edit::Edit;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
+use crate::naming::{NameError, only_match};
 use crate::observability::Destination;
 use crate::secret::ApiKeyHash;
 
 impl ManageDestinations {
-    /// Returns the destination with this id.
+    /// Returns the destination with this id, or with this unique name. A workspace has few destinations, and every
+    /// server has all of them in memory, so a name is looked up in the list.
     ///
     /// # Errors
-    /// An unknown destination; a store failure.
-    pub async fn get(&self, by: &Authority, id: &str) -> Result<Destination, DestinationError> {
-        let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
-        let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
-        found.ok_or(DestinationError::NotFound)
+    /// No destination or several ones have the name; a store failure.
+    pub async fn get(&self, by: &Authority, name: &str) -> Result<Destination, DestinationError> {
+        let mut found: Vec<Destination> = match name.parse::<DestinationId>() {
+            Ok(id) => self.destinations.find(id).await?.into_iter().collect(),
+            Err(_) => self.destinations.list(None).await?.into_iter().filter(|one| one.name == name).collect(),
+        };
+        found.retain(|one| by.sees(one.workspace_id));
+        Ok(only_match(found, |one| one.id.to_string())?)
     }
 
     /// Returns a page of the destinations of one workspace, or with `None` of all that the caller sees, oldest first, and
@@ -33,7 +38,7 @@ impl ManageDestinations {
         offset: u64,
         limit: u64,
     ) -> Result<(Vec<Destination>, u64), DestinationError> {
-        let within = by.list_scope(workspace_id).ok_or(DestinationError::NotFound)?;
+        let within = by.list_scope(workspace_id).ok_or(NameError::Unknown)?;
         Ok(self.destinations.page(&within, offset, limit).await?)
     }
 

@@ -368,6 +368,11 @@ async fn update_applies_to_the_version_of_a_concurrent_change_and_sends_one_test
 #[tokio::test]
 async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let by = Authority::system();
+    assert_eq!(fixture.ports.get(&by, "hook").await.unwrap(), made, "a unique name");
+    fixture.create(&webhook()).await.unwrap();
+    assert_eq!(fixture.ports.get(&by, "hook").await.unwrap_err().kind(), ErrorKind::Conflict);
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
         let get = fixture.ports.get(&Authority::system(), id).await.unwrap_err();
         let delete = fixture.ports.delete(&Change::plain(&Authority::system()), id).await.unwrap_err();
