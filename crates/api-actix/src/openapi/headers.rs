@@ -95,7 +95,7 @@ mod tests {
             ("/keys", "post", "201", "Cache-Control ETag x-request-id"),
             ("/keys", "get", "200", "Cache-Control x-request-id"),
             ("/usage", "get", "200", "Cache-Control Content-Disposition X-Content-Type-Options x-request-id"),
-            ("/models", "get", "304", "Cache-Control ETag x-request-id"),
+            ("/endpoints/zdr", "get", "304", "Cache-Control ETag x-request-id"),
             ("/keys", "get", "401", "WWW-Authenticate x-request-id"),
             ("/keys", "get", "503", "Retry-After x-request-id"),
             ("/systemone", "post", "200", "x-request-id x-tollgate-abstained x-typesafe-request-id"),

@@ -452,3 +452,31 @@ async fn repeated_concurrent_changes_return_409() {
     let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.expect_error(409);
     assert_eq!(refused, "The resource was changed at the same time. Read it again and repeat the change.");
 }
+
+#[tokio::test]
+async fn guardrail_is_named_by_its_id_or_unique_name() {
+    let gateway = Setup::new().await.start();
+    let named = json!({"name": "strict rules", "workspace_id": workspace(1).to_string()}).to_string();
+    let id = create(&gateway, &named).await.json()["data"]["id"].as_str().unwrap().to_owned();
+    let path = "/guardrails/strict%20rules";
+    for suffix in ["", "/versions", "/versions/1", "/assignments/keys"] {
+        assert_eq!(gateway.get(Caller::Management, &format!("{path}{suffix}"), &[]).await.status, 200, "{suffix}");
+    }
+    assert_eq!(gateway.get(Caller::Management, path, &[]).await.json()["data"]["id"], id.as_str());
+    let assigned = json!({"key_hashes": [Caller::Inference.hash()]}).to_string();
+    let assigned = gateway.post_json(Caller::Management, &format!("{path}/assignments/keys"), &assigned).await;
+    assert_eq!((assigned.status, assigned.json()), (200, json!({"assigned_count": 1})));
+    let keys = gateway.get(Caller::Management, "/keys?guardrail_id=strict%20rules", &[]).await;
+    assert_eq!(keys.json()["total_count"], 1);
+    let other = create(&gateway, &named).await.json()["data"]["id"].as_str().unwrap().to_owned();
+    let ambiguous = gateway.get(Caller::Management, path, &[]).await;
+    assert_eq!(ambiguous.status, 409);
+    let mut ids = ambiguous.json()["error"]["metadata"]["ids"].as_array().unwrap().clone();
+    ids.sort_by_key(ToString::to_string);
+    let mut expected = [json!(id), json!(other)];
+    expected.sort_by_key(ToString::to_string);
+    assert_eq!(ids, expected);
+    assert_eq!(gateway.json(Caller::Management, "DELETE", &format!("/guardrails/{other}"), "").await.status, 200);
+    assert_eq!(gateway.json(Caller::Management, "DELETE", path, "").await.status, 200);
+    gateway.get(Caller::Management, path, &[]).await.expect_error(404);
+}
