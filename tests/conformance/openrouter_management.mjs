@@ -29,8 +29,10 @@ async function keys() {
   assert.equal(made.data.limitRemaining, 12.5);
   assert.deepEqual(made.data.expiresAt, expiresAt);
   assert.deepEqual((await management.apiKeys.get({ hash })).data, made.data);
-  const listed = (await management.apiKeys.list({})).data.filter((key) => key.hash === hash);
-  assert.deepEqual(listed, [made.data]);
+  // The package has no iterator for keys.
+  const listed = [];
+  for (let page; page?.length !== 0; listed.push(...page)) page = (await management.apiKeys.list({ offset: listed.length })).data;
+  assert.deepEqual(listed.filter((key) => key.hash === hash), [made.data]);
   const changed = await management.apiKeys.update({ hash, requestBody: { name: 'renamed', disabled: true, limit: null } });
   assert.deepEqual([changed.data.name, changed.data.disabled, changed.data.limit], ['renamed', true, null]);
   assert.equal((await management.apiKeys.delete({ hash })).deleted, true);
@@ -113,18 +115,43 @@ async function text(stream) {
 async function documents() {
   const file = { containerId: environment.container, fileId: environment.file };
   const document = await inference.containers.promoteContainerFile(file);
-  const listed = await inference.containers.listContainerFiles({ containerId: file.containerId });
-  assert.deepEqual((listed.result ?? listed).data.map((each) => each.id), [file.fileId]);
+  await inference.containers.promoteContainerFile(file);
+  const listed = [];
+  for (let page, after; page?.data.length !== 0; after = page.lastId) {
+    page = await inference.containers.listContainerFiles({ containerId: file.containerId, limit: 1, after });
+    listed.push(...page.data.map((each) => each.id));
+  }
+  assert.deepEqual(listed, [file.fileId]);
   assert.equal((await inference.containers.getContainerFile(file)).id, file.fileId);
   assert.equal(await text(await inference.containers.downloadContainerFileContent(file)), 'The blender smokes.\n');
-  const found = [];
-  for await (const page of await inference.files.list({ limit: 1 })) found.push(...page.result.data.map((each) => each.id));
-  assert.ok(found.includes(document.id), 'the document is missing in the list');
+  await verifyList(inference.files.list({ limit: 1 }), [document.id]);
   const fileId = document.id;
   assert.equal((await inference.files.retrieve({ fileId })).filename, 'out/report.txt');
   assert.equal(await text(await inference.files.download({ fileId })), 'The blender smokes.\n');
   await inference.files.delete({ fileId });
   await raises(errors.NotFoundResponseError, 404, () => inference.files.retrieve({ fileId }));
+}
+
+async function presets() {
+  const config = JSON.stringify({ model: 'sandbox/decider', questions: { refund: { type: 'noul', instructions: 'Refund?' } } });
+  // The package cannot add versions.
+  for (const slug of ['squad-triage', 'squad-triage', 'squad-triage', 'squad-other']) {
+    const headers = { authorization: `Bearer ${environment.managementKey}`, 'content-type': 'application/json' };
+    const added = await fetch(`${environment.base}/api/v1/presets/${slug}/decisions`, { method: 'POST', headers, body: config });
+    assert.equal(added.status, 200);
+  }
+  const slug = 'squad-triage';
+  const { data: read } = await management.presets.get({ slug });
+  await verifyList(management.presets.list({ limit: 2 }), [read.id]);
+  const versions = [];
+  for await (const page of await management.presets.listVersions({ slug, limit: 2 })) versions.push(...page.result.data);
+  assert.deepEqual(versions.map((each) => each.version), [1, 2, 3]);
+  assert.deepEqual((await management.presets.getVersion({ slug, version: '3' })).data, versions[2]);
+  const asked = { decisionsRequest: { model: `@preset/${slug}`, state: 'Money back!', questions: {} } };
+  const { id: generationId } = await inference.systemOne.create(asked);
+  const submitGenerationFeedbackRequest = { generationId, category: 'incorrect_response' };
+  assert.equal((await inference.generations.submitFeedback({ submitGenerationFeedbackRequest })).data.success, true);
+  await raises(errors.NotFoundResponseError, 404, () => management.presets.get({ slug: 'squad-nothing' }));
 }
 
 async function figures() {
@@ -147,5 +174,6 @@ await run('@openrouter/sdk, management', [
   ['guardrails: create, list to the end, get, update, assignments and delete', guardrails],
   ['observability: create, list to the end, get, update and delete', destinations],
   ['files and containers: list, retrieve, download and delete', documents],
+  ['presets: get, list and listVersions to the end, getVersion; generations.submitFeedback', presets],
   ['credits, analytics, endpoints.listZdrEndpoints and models.listForUser', figures],
 ]);

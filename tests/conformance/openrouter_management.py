@@ -19,15 +19,13 @@ def client(key=None):
     )
 
 
-def pages(call):
-    """Reads a list of pages of two to its end, and checks that no element is repeated."""
-    found = []
-    while True:
-        page = call(offset=len(found), limit=2)
-        page = getattr(page, "result", page)
-        found += page.data
-        if not page.data or len(found) >= getattr(page, "total_count", float("inf")):
-            return found
+def pages(call, limit=2):
+    """Reads a list to its end by the package's own iterator."""
+    found, page = [], call(limit=limit)
+    while page is not None:
+        found += page.result.data
+        page = page.next()
+    return found
 
 
 def same(one, other):
@@ -54,8 +52,10 @@ def keys():
         equal((made.data.name, made.data.limit, made.data.limit_remaining), ("of the package", 12.5, 12.5), "the limit")
         equal((made.data.expires_at, made.data.external_user), (expiry, "user-7"), "expiry and user")
         same(own.api_keys.get(hash=hash_).data, made.data)
-        listed = own.api_keys.list()
-        listed = getattr(listed, "result", listed).data
+        # The package has no iterator for keys.
+        listed = []
+        while page := own.api_keys.list(offset=len(listed)).data:
+            listed += page
         (of_list,) = [key for key in listed if key.hash == hash_]
         same(of_list, made.data)
         changed = own.api_keys.update(hash=hash_, name="renamed", disabled=True, limit=None).data
@@ -143,20 +143,22 @@ def documents():
     """files and containers: list, retrieve, download and delete"""
     container, file = os.environ["CONFORMANCE_CONTAINER"], os.environ["CONFORMANCE_FILE"]
     with client(tollgate.key) as own:
-        document = own.containers.promote_container_file(container_id=container, file_id=file)
-        listed = own.containers.list_container_files(container_id=container, limit=1)
-        listed = getattr(listed, "result", listed)
-        equal([each.id for each in listed.data], [file], "the files of the container")
+        made = [own.containers.promote_container_file(container_id=container, file_id=file).id for _ in range(3)]
+        listed, after = [], None
+        while (page := own.containers.list_container_files(container_id=container, limit=1, after=after)).data:
+            listed += [each.id for each in page.data]
+            after = page.last_id
+        equal(listed, [file], "the files of the container")
         equal(own.containers.get_container_file(container_id=container, file_id=file).id, file, "the file")
         content = own.containers.download_container_file_content(container_id=container, file_id=file)
         equal(content.read(), b"The blender smokes.\n", "the content of the file")
-        found = own.files.list(limit=1)
-        holds(len(getattr(found, "result", found).data) == 1, "the list of documents")
-        equal(own.files.retrieve(file_id=document.id).filename, "out/report.txt", "the document")
-        equal(own.files.download(file_id=document.id).read(), b"The blender smokes.\n", "the content of the document")
-        own.files.delete(file_id=document.id)
-        with raises(errors.NotFoundResponseError, 404):
-            own.files.retrieve(file_id=document.id)
+        holds_each_once(pages(own.files.list, limit=1), made, "documents")
+        for document in made:
+            equal(own.files.retrieve(file_id=document).filename, "out/report.txt", "the document")
+            equal(own.files.download(file_id=document).read(), b"The blender smokes.\n", "the content of the document")
+            own.files.delete(file_id=document)
+            with raises(errors.NotFoundResponseError, 404):
+                own.files.retrieve(file_id=document)
 
 
 @tollgate.check
@@ -218,9 +220,10 @@ def figures():
 def catalogue():
     """models.list_for_user and endpoints.list_zdr_endpoints"""
     with client(tollgate.key) as own:
-        permitted = own.models.list_for_user(security={"bearer": tollgate.key}, output_modalities="decisions", limit=1000)
-        permitted = getattr(permitted, "result", permitted).data
-        holds(any(model.id == "sandbox/decider" for model in permitted), "the sandbox is not permitted")
+        call = {"security": {"bearer": tollgate.key}, "output_modalities": "decisions"}
+        permitted = pages(lambda **page: own.models.list_for_user(**call, **page))
+        holds_each_once(permitted, ["sandbox/decider"], "models")
+        holds_each_once(pages(lambda **page: own.models.list(output_modalities="all", **page)), [], "models")
         holds(isinstance(own.endpoints.list_zdr_endpoints().data, list), "the endpoints")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import described_api
 import printed_examples
+import sdk_methods
 from fake_provider import FakeProvider
 from gateway import Gateway
 
@@ -88,19 +89,23 @@ def main():
     fake_provider = FakeProvider()
     with Gateway(binary, CONFIGURATION.format(url=fake_provider.url)) as gateway:
         environment = {**os.environ, **prepared(gateway), "CONFORMANCE_FAKE_PROVIDER": fake_provider.url}
-        commands = [
-            [sys.executable, HERE / "typesafe_checks.py"],
-            [sys.executable, HERE / "openai_checks.py"],
-            [sys.executable, HERE / "openrouter_checks.py"],
-            [sys.executable, HERE / "openrouter_management.py"],
-            ["node", Path(node_folder) / "openrouter_checks.mjs"],
-            ["node", Path(node_folder) / "openrouter_management.mjs"],
-        ]
-        for command in commands:
-            status = subprocess.run(command, env=environment).returncode
-            if status != 0:
-                print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
-                sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
+
+        def check(*commands):
+            """Runs checks and returns what the server logs meanwhile."""
+            before = len(gateway.output())
+            for command in commands:
+                status = subprocess.run(command, env=environment).returncode
+                if status != 0:
+                    print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
+                    sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
+            return gateway.output()[before:]
+
+        scripts = ["openrouter_checks", "openrouter_management"]
+        check([sys.executable, HERE / "typesafe_checks.py"], [sys.executable, HERE / "openai_checks.py"])
+        log = check(*([sys.executable, HERE / f"{script}.py"] for script in scripts))
+        sdk_methods.verify("openrouter", sdk_methods.of_python(), gateway, log)
+        log = check(*(["node", Path(node_folder) / f"{script}.mjs"] for script in scripts))
+        sdk_methods.verify("@openrouter/sdk", sdk_methods.of_node(node_folder), gateway, log)
         printed_examples.run(gateway.base, environment["CONFORMANCE_KEY"], node_folder)
         # Last: generated requests delete what they find.
         described_api.run(gateway)

@@ -1,6 +1,6 @@
 //! The ledger under random sequences of operations.
 
-use domain::testing::contract::{LedgerMachine, LedgerStep, Stores, excess_script, ledger_script};
+use domain::testing::contract::{LedgerMachine, LedgerStep, Stores, excess_script, ledger_script, usage_script};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -23,6 +23,16 @@ proptest! {
     fn limit_is_exceeded_by_excesses_in_flight_alone(seed: u64) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(excess_script(&LedgerMachine::memory(), seed));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(200, ProptestConfig::default().cases)))]
+
+    #[test]
+    fn sums_and_pages_equal_records_after_any_steps(seed: u64, steps in 1..80_usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(usage_script(&Stores::memory(), seed, steps));
     }
 }
 

@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
-use tollgate_tests::Instance;
+use tollgate_tests::{Instance, Report};
 
 fn folder(instance: &Instance) -> PathBuf {
     instance.path().join("data/tollgate.db.sockets")
@@ -42,6 +43,95 @@ async fn server_that_stops_in_the_middle_is_one_sentence() -> Result<()> {
     };
     ensure!(said.contains("runs and does not answer"), "{said}");
     std::fs::remove_file(folder(&instance).join("server.sock"))?;
+    ensure!(instance.json(&["key", "list"]).await?["total_count"] == 0, "nothing is half done");
+    Ok(())
+}
+
+/// Answers the first request, by which a command finds the server, and sends `answer` to all others, incomplete.
+async fn stop_in_the_middle(listener: &UnixListener, answer: &str) -> Result<()> {
+    let (mut answers, mut head) = (["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"].into_iter(), vec![0; 65_536]);
+    loop {
+        let (mut stream, _) = listener.accept().await?;
+        ensure!(stream.read(&mut head).await? > 0, "no request");
+        stream.write_all(answers.next().unwrap_or(answer).as_bytes()).await?;
+    }
+}
+
+#[tokio::test]
+async fn server_that_stops_within_its_answer_is_one_sentence() -> Result<()> {
+    let instance = Instance::on_file("")?;
+    instance.json(&["key", "list"]).await?;
+    std::fs::write(instance.path().join("local"), "x")?;
+    std::fs::create_dir_all(folder(&instance))?;
+    let socket = folder(&instance).join("server.sock");
+    let mut report = Report::default();
+    for answer in [
+        "",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7\r\n{\"data\"\r\n",
+    ] {
+        for command in ["key create --name a", "key list", "container put c f local", "usage list --csv"] {
+            let listener = UnixListener::bind(&socket)?;
+            let arguments: Vec<&str> = command.split(' ').collect();
+            let output = tokio::select! {
+                output = instance.run(&arguments) => output?,
+                stopped = stop_in_the_middle(&listener, answer) => anyhow::bail!("the listener ended: {stopped:?}"),
+            };
+            let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            let names_cause = said.contains("the server did not") || said.contains("the download is incomplete");
+            let is_sentence = !output.status.success() && said.lines().count() == 1 && names_cause;
+            let sentence = is_sentence.then_some(()).with_context(|| format!("{}: {said}", output.status));
+            report.case(&format!("{command}, {answer:?}"), sentence);
+            std::fs::remove_file(&socket)?;
+        }
+    }
+    report.finish()?;
+    ensure!(instance.json(&["key", "list"]).await?["total_count"] == 0, "nothing is half done");
+    Ok(())
+}
+
+/// A program that listens on a socket, answers, and prints the first bytes that it receives.
+const LISTENER: &str = r#"
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("ready", flush=True)
+while True:
+    stream, _ = listener.accept()
+    print(stream.recv(4096), flush=True)
+    stream.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+"#;
+
+/// A socket that another user has put in the place of the server's is not used, and receives nothing. Needs root, to
+/// become that user.
+#[tokio::test]
+async fn replaced_socket_is_rejected_before_anything_is_sent() -> Result<()> {
+    let instance = Instance::on_file("")?;
+    instance.json(&["key", "list"]).await?;
+    std::fs::create_dir_all(folder(&instance))?;
+    for path in folder(&instance).ancestors().take_while(|path| *path != Path::new("/tmp")) {
+        let Ok(()) = std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)) else { return Ok(()) };
+    }
+    let socket = folder(&instance).join("server.sock");
+    let mut listener = tokio::process::Command::new("setpriv");
+    listener.args(["--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c", LISTENER]).arg(&socket);
+    listener.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).kill_on_drop(true);
+    let Ok(mut listener) = listener.spawn() else { return Ok(()) };
+    let mut heard = tokio::io::BufReader::new(listener.stdout.take().context("no output")?);
+    let mut line = String::new();
+    if heard.read_line(&mut line).await? == 0 {
+        // This user may not become another one.
+        return Ok(());
+    }
+    let said = instance.refused(&["key", "create", "--name", "a"]).await?;
+    ensure!(said.contains("another user listens on the socket") && said.lines().count() == 1, "{said}");
+    listener.kill().await?;
+    let mut rest = String::new();
+    heard.read_to_string(&mut rest).await?;
+    ensure!(rest.lines().all(|line| line == "b''"), "the listener received {rest}");
+    std::fs::remove_file(&socket)?;
     ensure!(instance.json(&["key", "list"]).await?["total_count"] == 0, "nothing is half done");
     Ok(())
 }

@@ -13,11 +13,11 @@ use tollgate_tests::{Behaviour, Call, Instance, Key, Reply, Upstream, files_belo
 use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
 
 /// A small disk; unmounted when it is dropped.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(pub PathBuf);
 
 impl SmallDisk {
     /// Mounts a disk of some mebibytes. Returns `None` if this user may not mount one.
-    fn mount(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
+    pub fn mount(at: &Path, mebibytes: u32) -> Result<Option<Self>> {
         std::fs::create_dir_all(at)?;
         // PostgreSQL runs as another user.
         let size = format!("size={mebibytes}m,mode=1777");
@@ -26,7 +26,7 @@ impl SmallDisk {
     }
 
     /// Writes until the disk is full.
-    fn fill(&self) -> Result<()> {
+    pub fn fill(&self) -> Result<()> {
         for block in [1 << 20, 4_096] {
             let mut file = File::options().append(true).create(true).open(self.0.join("ballast"))?;
             while file.write_all(&vec![1; block]).is_ok() {}
@@ -34,7 +34,7 @@ impl SmallDisk {
         Ok(())
     }
 
-    fn free(&self) -> Result<()> {
+    pub fn free(&self) -> Result<()> {
         Ok(std::fs::remove_file(self.0.join("ballast"))?)
     }
 }

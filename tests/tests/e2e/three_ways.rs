@@ -12,7 +12,7 @@ use crate::gateway::{QUESTIONS, body};
 
 /// The ways in which a command succeeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Succeeds {
+pub enum Succeeds {
     Always,
     /// Not by `--url`: a management key reads neither containers nor content.
     ForOperator,
@@ -24,7 +24,7 @@ use Succeeds::{Always, ForOperator, WithServer};
 const WAYS: [&str; 3] = ["alone", "socket", "url"];
 
 /// Each command with a name for the id in its answer, in the order of their calls. `{way}` is another word in each way.
-const COMMANDS: &[(&str, &str, Succeeds)] = &[
+pub const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("status", "", WithServer),
     ("endpoint list --model sandbox/decider", "", Always),
     ("provider test sandbox", "", Always),
@@ -45,16 +45,24 @@ const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("key disable {key}", "", Always),
     ("key enable {key}", "", Always),
     ("key rotate {way}", "", Always),
+    ("key create --management --name {way}-ops --access read --workspace {workspace}", "{ops}", Always),
+    ("key update {ops} --access keys --all-workspaces", "", Always),
+    ("key list --management", "", Always),
+    ("key delete {ops}", "", Always),
     ("catalogue import rows.json --dry-run", "", Always),
     ("catalogue import rows.json", "", Always),
+    ("catalogue import rows.json --replace --yes", "", Always),
     ("catalogue list --output-modalities text", "", Always),
     ("catalogue show acme/one", "", Always),
     ("usage list --workspace default", "", Always),
+    ("usage list --provider sandbox --status completed --since 2020-01-01", "", Always),
     ("usage show {decision}", "", Always),
     ("usage sum --by model", "", Always),
     ("usage sum --by reason --key {way}", "", Always),
     ("audit list --action key. --limit 2", "", Always),
     ("guardrail create --name {way} --workspace {workspace}", "{guardrail}", Always),
+    ("guardrail create --from rules.json --name {way}-copy --workspace {workspace}", "{copy}", Always),
+    ("guardrail delete {copy}", "", Always),
     ("guardrail list --workspace {workspace}", "", Always),
     ("guardrail update {guardrail} --from rules.json", "", Always),
     ("guardrail show {guardrail}", "", Always),
@@ -115,7 +123,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Returns the first word of a command, with the second one if that is no option.
-fn name(command: &str) -> String {
+pub fn name(command: &str) -> String {
     command.split(' ').take(2).filter(|word| !word.starts_with(['-', '['])).collect::<Vec<_>>().join(" ")
 }
 

@@ -76,3 +76,27 @@ async fn stopped_upload_leaves_nothing_behind() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn upload_to_a_killed_server_is_one_sentence_and_leaves_no_file() -> Result<()> {
+    let instance = Instance::on_file("")?;
+    let pipe = instance.path().join("pipe");
+    ensure!(Command::new("mkfifo").arg(&pipe).status().await?.success());
+    let server = instance.serve().await?;
+    let mut writer = File::options().read(true).write(true).open(&pipe)?;
+    writer.write_all(&[b'x'; 10_000])?;
+    let put = ["container", "put", "sess_a", "new/folder/f", "pipe"];
+    let kill = async {
+        let has_files = || files_below(&instance.blobs()).is_ok_and(|files| !files.is_empty());
+        wait_for("a partial file", has_files).await?;
+        server.kill().await
+    };
+    let (said, killed) = tokio::join!(instance.refused(&put), kill);
+    let said = said?;
+    killed?;
+    ensure!(said.lines().count() == 1 && said.contains("the server did not answer"), "{said}");
+    let listed = instance.json(&["container", "list", "sess_a"]).await?;
+    ensure!(listed["data"].as_array().is_some_and(Vec::is_empty), "{listed}");
+    drop(writer);
+    Ok(())
+}

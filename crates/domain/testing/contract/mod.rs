@@ -50,7 +50,7 @@ pub use assignments::guardrail_assignments_cases;
 pub use audit::audit_log_cases;
 pub use blobs::blob_store_cases;
 pub use broadcasts::{Broadcasts, broadcast_cases};
-pub use budget_store::{budget_store_cases, ledger_reports_audit_cases, ledger_reports_cases};
+pub use budget_store::{budget_store_cases, ledger_reports_audit_cases, ledger_reports_cases, usage_script};
 pub use catalogues::{CatalogueSource, Catalogues, catalogue_cases};
 pub use changes::change_feed_cases;
 pub use decision_providers::{

@@ -1,7 +1,6 @@
 //! `tollgate config init`, `tollgate openapi` and `tollgate completions`
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,6 +10,7 @@ use clap_complete::Shell;
 use serde_json::json;
 
 use super::Context;
+use super::transfer::write_text;
 use crate::cli::Cli;
 use crate::output::Output;
 
@@ -24,8 +24,7 @@ const TEMPLATE: &str = include_str!("../../assets/tollgate.toml");
 pub fn create_configuration(output: &Output, file: &Path) -> anyhow::Result<ExitCode> {
     let shown = file.display().to_string();
     let created = OpenOptions::new().write(true).create_new(true).open(file);
-    let mut created = created.with_context(|| format!("cannot create {shown}"))?;
-    created.write_all(TEMPLATE.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
+    write_text(created.with_context(|| format!("cannot create {shown}"))?, file, TEMPLATE)?;
     output.show(&json!({ "file": shown }), || format!("Created {shown}. `tollgate config check` checks it."))
 }
 

@@ -67,6 +67,19 @@ pub async fn download(api: &Api<'_>, path: &str, output: Option<&Path>) -> anyho
     }
 }
 
+/// Writes a text to a created file. An incomplete file is removed.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_text(mut file: File, path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = file.write_all(text.as_bytes());
+    if written.is_err() && file.metadata().is_ok_and(|about| about.is_file()) {
+        // The original error is more useful than a failure to remove the file.
+        let _ = std::fs::remove_file(path);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
 async fn copy_durably(api: &Api<'_>, content: Response<ReceivedBody>, file: &mut File) -> anyhow::Result<u64> {
     let size_bytes = copy(api, content, file, true).await?;
     file.sync_all()?;

@@ -1,6 +1,5 @@
 //! The configured endpoints with the properties of their wires.
 
-use domain::model::GetModelError;
 use domain::pricing::TokenPrices;
 use domain::question::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, EndpointStatus, Wire};
@@ -97,15 +96,16 @@ pub(super) fn all(routed: &RoutedServices) -> Vec<ConfiguredEndpoint> {
     views(routed, &routed.list_endpoints.all())
 }
 
-/// Returns the endpoints of a model by any of its names.
+/// Returns the endpoints of a model by any of its names. A configured model may have no row in the catalogue.
 ///
 /// # Errors
 /// No model has the name.
 pub(super) fn of_model(routed: &RoutedServices, name: &str) -> Result<Vec<ConfiguredEndpoint>, ApiError> {
     let (author, slug) = name.split_once('/').unwrap_or((name, ""));
-    let found = routed.list_endpoints.of_model(author, slug);
-    let not_found = |error: GetModelError| ApiError::from_kind(error.kind()).message("Model not found");
-    Ok(views(routed, &found.map_err(not_found)?.endpoints))
+    routed.list_endpoints.of_model(author, slug).map(|found| views(routed, &found.endpoints)).or_else(|error| {
+        let own: Vec<_> = all(routed).into_iter().filter(|own| own.model.eq_ignore_ascii_case(name)).collect();
+        if own.is_empty() { Err(ApiError::from_kind(error.kind()).message("Model not found")) } else { Ok(own) }
+    })
 }
 
 fn views(routed: &RoutedServices, endpoints: &[EndpointStatus]) -> Vec<ConfiguredEndpoint> {

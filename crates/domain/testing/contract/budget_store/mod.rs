@@ -9,8 +9,11 @@ mod racing;
 mod recalling;
 mod reporting;
 mod setup;
+mod usage_script;
 
 use self::setup::adds_up;
+use self::usage_script::sums_and_pages_equal_records_after_any_steps;
+pub use self::usage_script::usage_script;
 use self::{
     alerting::{
         alert_is_published_once_with_its_messages, alerts_are_of_every_account_and_period,
@@ -78,6 +81,7 @@ suite! {
         fold_adds_messages_and_bytes_once,
         fold_takes_many_entries,
         fold_is_corrupt_when_a_sum_leaves_the_range,
+        sums_and_pages_equal_records_after_any_steps,
         // ending
         end_returns_allowances,
         end_counts_allowances_as_spent_when_adjusted,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fixture::{LedgerFixture, LedgerMachine, Process, id, usd};
 use crate::budget::{Ledger, RecoveryReport};
-use crate::testing::StoreFault;
+use crate::testing::{SeededDraws, StoreFault};
 use crate::usage::UnknownUsage;
 
 pub(super) async fn client_in_sequence_stops_at_the_charge_that_exceeds_the_limit(machine: &LedgerMachine) {
@@ -103,7 +103,7 @@ pub async fn excess_script(machine: &LedgerMachine, seed: u64) {
     let mut script = Script {
         processes: (1..).take(count).map(|number| fixture.process(number)).collect(),
         fixture,
-        draws: seed,
+        draws: SeededDraws::new(seed),
         requests: 0,
         limit: 1_000,
         open: Vec::new(),
@@ -127,7 +127,7 @@ struct Open {
 struct Script<'a> {
     fixture: LedgerFixture<'a>,
     processes: Vec<Process>,
-    draws: u64,
+    draws: SeededDraws,
     requests: u128,
     limit: i64,
     open: Vec<Open>,
@@ -139,10 +139,7 @@ struct Script<'a> {
 impl Script<'_> {
     /// Returns a random number below a bound.
     fn draw(&mut self, below: i64) -> i64 {
-        self.draws = self.draws.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.draws ^ (self.draws >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33;
-        i64::try_from(mixed).unwrap() % below
+        i64::try_from(self.draws.next()).unwrap() % below
     }
 
     async fn step(&mut self) {

@@ -19,7 +19,7 @@ use crate::budget::{
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
 use crate::system::Clock;
-use crate::testing::{add_credit, clear_credit};
+use crate::testing::{SeededDraws, add_credit, clear_credit};
 use crate::usage::{UsageOutcome, UsageRecord};
 
 /// A step of a script.
@@ -89,14 +89,9 @@ impl LedgerStep {
 
     /// Returns random steps by a seed.
     pub fn script(seed: u64, length: usize) -> Vec<Self> {
-        let mut state = seed;
-        let mut draw = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            ((mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33).to_le_bytes()
-        };
+        let mut draws = SeededDraws::new(seed);
         let step = |[kind, what, amount, ..]: [u8; 8]| Self::drawn(kind, what, amount);
-        (0..length).map(|_| step(draw())).collect()
+        (0..length).map(|_| step(draws.next().to_le_bytes())).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report: on the terminal, as JSON, and as a page.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -17,6 +18,7 @@ use super::tables::{
 use super::{html, sentences};
 use crate::cli::ReportArgs;
 use crate::commands::Context;
+use crate::commands::transfer::write_text;
 use crate::output::{UsdNumber, note, table};
 
 /// The exit code of a report with too few labels.
@@ -52,7 +54,8 @@ pub fn show(
 ) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.html {
         let page = html::page(title, report).context("the charts cannot be drawn")?;
-        std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))?;
+        let created = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        write_text(created, file, &page)?;
     }
     let failures: Vec<String> = args.require.iter().flat_map(|required| required.failures(report)).collect();
     let document = json!({ "data": document(preset, report), "failed_requirements": failures });
