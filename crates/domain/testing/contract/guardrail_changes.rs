@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and audit entries of changes.
 
-use super::super::join_all;
+use super::super::{assign_keys, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
@@ -12,6 +12,7 @@ use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
+    ScanScope,
 };
 use crate::ids::GuardrailId;
 use crate::json::Json;
@@ -53,7 +54,10 @@ fn whole(number: u64, version: u32) -> Guardrail {
             },
         ],
         content_filter_builtins: BuiltinFilter::ALL
-            .map(|slug| BuiltinContentFilter { slug, action: FilterAction::Flag })
+            .map(|slug| BuiltinContentFilter {
+                scan_scope: ScanScope::UserOnly,
+                ..BuiltinContentFilter::new(slug, FilterAction::Flag)
+            })
             .to_vec(),
     };
     let budget = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Monthly) };
@@ -183,7 +187,7 @@ pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(10)), None));
     assert!(set(1, Some(11)).await, "one in place of the other");
-    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
     assert!(set(1, None).await);
     assert_eq!(default_of(stores, 1).await, None);
@@ -265,7 +269,7 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
-    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
     assert!(stores.guardrails.delete(&placed(11, 1, false), &by("delete")).await.unwrap());
     wrote("delete").await;
@@ -275,7 +279,7 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());
     assert_eq!(
-        stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
+        assign_keys(&*stores.guardrails, guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
         None
     );
     wrote("delete").await;

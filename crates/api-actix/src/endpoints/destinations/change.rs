@@ -21,7 +21,7 @@ fn describe_create() -> Operation {
     Operation::management("createDestination", "Create a trace destination", description)
         .body(BodySchema::of::<DestinationRequest>(), None)
         .parameter(idempotency_key())
-        .created(record::response(), "The destination", &[400, 409, 415])
+        .created(record::response(), "The destination", &[400, 404, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
@@ -45,14 +45,14 @@ pub(crate) const UPDATE: Route = Route::management(
 .with_body();
 
 fn describe_update() -> Operation {
-    let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
-                       is tested with a request first. A URL with another scheme, host or port requires all secrets \
+    let description = "Changes the given members; `config` as a whole, except that an absent `secret` and masked \
+                       values stay. A change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port requires all secrets \
                        again: header values, secret, query.";
     Operation::management("updateDestination", "Update a trace destination", description)
         .body(BodySchema::of::<DestinationChange>(), None)
         .answer(record::response(), "The updated destination", &[400, 404, 409, 412, 415])
         .parameter(if_match())
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
@@ -75,7 +75,7 @@ fn describe_delete() -> Operation {
     Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
         .parameter(if_match())
         .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {

@@ -42,8 +42,8 @@ pub(crate) const GET: Route = Route::management(
 
 fn describe_get() -> Operation {
     Operation::management("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace of the caller.")
-        .answer(record::response(), "The guardrail", &[404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(record::response(), "The guardrail", &[404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -66,8 +66,8 @@ fn describe_list_versions() -> Operation {
     let body = BodySchema::page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", description);
     let operation = Operation::management("listGuardrailVersions", "List the versions of a guardrail", "Newest first.");
     PageRange::describe(operation, DEFAULT_LIMIT)
-        .answer(body, "The versions", &[400, 404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The versions", &[400, 404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -92,8 +92,8 @@ fn describe_get_version() -> Operation {
     let body = BodySchema::data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", description);
     Operation::management("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
         .parameter(path("version", "The version's number"))
-        .answer(body, "The version", &[404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The version", &[404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_get_version(call: &Call<'_>, by: &Authority) -> Outcome {

@@ -1,6 +1,7 @@
 //! Creates, changes and deletes keys.
 
 use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
+use domain::authority::Right;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
@@ -33,6 +34,7 @@ fn describe_create() -> Operation {
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Keys)?;
     let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;

@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::guardrail::filter::CompiledFilters;
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
-    InvalidGuardrail, KnownNames,
+    InvalidGuardrail, KnownNames, ScanScope,
 };
 use crate::json::{Json, JsonKind, unknown_member};
 use crate::money::Usd;
@@ -237,11 +237,11 @@ fn parse_builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>,
         let path = format!("{path}[{index}]");
         let members = known_members(&path, element, &["slug", "action", "label", "scan_scope"])?;
         let slug = parse_slug(&path, &members)?;
-        check_scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
             return Err(InvalidGuardrail::new(format!("{path}.slug"), "is in the list already"));
         }
-        found.push(BuiltinContentFilter { slug, action: parse_action(&path, &members)? });
+        let (action, scan_scope) = (parse_action(&path, &members)?, parse_scan_scope(&path, &members)?);
+        found.push(BuiltinContentFilter { slug, action, scan_scope });
     }
     Ok(found)
 }
@@ -261,14 +261,11 @@ fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGua
     Err(InvalidGuardrail::new(at, format!("{reason}: {}", known.join(", "))))
 }
 
-/// Accepts both scopes: scanning everything enforces either of them.
-fn check_scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
+fn parse_scan_scope(path: &str, members: &Members) -> Result<ScanScope, InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
-    let Some(value) = find_member(members, "scan_scope") else { return Ok(()) };
-    match parse_string(&at, &value)?.as_str() {
-        "user_only" | "all_messages" => Ok(()),
-        _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
-    }
+    let Some(value) = find_member(members, "scan_scope") else { return Ok(ScanScope::default()) };
+    let scope = ScanScope::from_name(&parse_string(&at, &value)?);
+    scope.ok_or_else(|| InvalidGuardrail::new(at, "must be user_only or all_messages"))
 }
 
 /// Returns the members of an object and rejects unknown and repeated ones.
@@ -304,6 +301,9 @@ fn require_value(path: &str, value: &Json, harmless: bool, why: &str) -> Result<
 
 fn check_regions(value: &Json) -> Result<(), InvalidGuardrail> {
     let path = "allowed_data_regions";
+    if value.iter_elements().is_some_and(|mut regions| regions.next().is_none()) {
+        return Ok(());
+    }
     let Some(regions) = parse_nullable(value, |value| parse_names(path, value))? else { return Ok(()) };
     let every = ["global", "europe", "us"];
     if let Some(index) = regions.iter().position(|region| !every.contains(&region.as_str())) {

@@ -5,7 +5,7 @@ use crate::budget::{ResetInterval, SpendLimit};
 use crate::guardrail::fixtures::{apply_draft, guardrail, names, read, rows, workspace_id};
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, InvalidGuardrail,
-    KnownNames,
+    KnownNames, ScanScope,
 };
 use crate::model::Model;
 use crate::money::Usd;
@@ -79,6 +79,7 @@ fn apply_keeps_every_member() {
         content_filter_builtins: vec![BuiltinContentFilter {
             slug: BuiltinFilter::Email,
             action: FilterAction::Redact,
+            scan_scope: ScanScope::UserOnly,
         }],
     };
     assert_eq!(made.rules, expected);
@@ -178,7 +179,6 @@ fn apply_suggests_similar_names_for_unknown_ones() {
 #[case::workspace(r#"{"workspace_id":"w1"}"#, "workspace_id", "must be a UUID")]
 #[case::regions(r#"{"allowed_data_regions":["europe"]}"#, "allowed_data_regions", "cannot be kept")]
 #[case::no_region(r#"{"allowed_data_regions":["mars"]}"#, "allowed_data_regions[0]", "global, europe or us")]
-#[case::regions_empty(r#"{"allowed_data_regions":[]}"#, "allowed_data_regions", "at least one")]
 #[case::safety(r#"{"allow_safety_retention_google":true}"#, "allow_safety_retention_google", "cannot be kept")]
 #[case::safety_other(r#"{"allow_safety_retention_other":true}"#, "allow_safety_retention_other", "cannot be kept")]
 #[case::publication(r#"{"enable_free_model_publication":false}"#, "enable_free_model_publication", "cannot be kept")]
@@ -268,6 +268,7 @@ fn read_rejects_lengths_above_the_limits() {
 
 #[rstest]
 #[case(r#"{"allowed_data_regions":["us","global","europe"]}"#)]
+#[case(r#"{"allowed_data_regions":[]}"#)]
 #[case(r#"{"allow_safety_retention_google":false,"allow_safety_retention_other":null}"#)]
 #[case(r#"{"enable_free_model_publication":true}"#)]
 #[case(r#"{"include_byok_in_budgets":false}"#)]
