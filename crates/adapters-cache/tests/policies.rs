@@ -144,7 +144,7 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn versions(&self, _: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, _: GuardrailId, _: u32, _: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         unavailable()
     }
 

@@ -127,9 +127,11 @@ impl GuardrailRepository for MemoryGuardrails {
         self.replace(before, after, audit)
     }
 
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         let state = self.0.state();
-        Ok(state.guardrail_versions.iter().rev().filter(|kept| kept.guardrail.id == id).cloned().collect())
+        let is_wanted = |kept: &&GuardrailVersion| kept.guardrail.id == id && kept.guardrail.version <= newest;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(state.guardrail_versions.iter().rev().filter(is_wanted).take(limit).cloned().collect())
     }
 
     async fn set_default(

@@ -117,7 +117,8 @@ impl ApiKeyRepository for MemoryApiKeys {
         let is_previous = |hash: ApiKeyHash| hashes == Some((hash, hash));
         let has_name = |key: &ApiKey| {
             let is_previous = || key.previous_secret.is_some_and(|secret| is_previous(secret.hash));
-            let is_other = || is_hash(key.hash) || is_previous() || key.name.as_str() == name.as_str();
+            let is_named = || !hashes.is_some_and(|(first, last)| first == last) && key.name.as_str() == name.as_str();
+            let is_other = || is_hash(key.hash) || is_previous() || is_named();
             name.id::<ApiKeyId>().map_or_else(is_other, |id| key.id == id)
         };
         let is_within = |key: &ApiKey| match key.scope.workspace_id() {
@@ -204,7 +205,8 @@ impl ApiKeyRepository for MemoryApiKeys {
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
-        let is_before = |stored: &&mut StoredKey| stored.key.hash == before.hash;
+        let is_before =
+            |stored: &&mut StoredKey| stored.key.hash == before.hash && changeable(&stored.key) == changeable(before);
         let Some(stored) = state.live_key(&before.id.into()).filter(is_before) else { return Ok(false) };
         let subjects: Vec<_> = hashes(&stored.key).map(ChangeSubject::Key).collect();
         (stored.key.hash, stored.key.label) = (after.hash, after.label.clone());

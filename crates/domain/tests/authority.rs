@@ -316,7 +316,12 @@ fn guardrail_cases() -> Vec<Case> {
         ),
         Case("list guardrails", READ, None, case!(|f, by, p| f.guardrails().list(by, Some(p.workspace), 0, 9))),
         Case("get guardrail", READ, None, case!(|f, by, p| f.guardrails().get(by, &p.guardrail.to_string()))),
-        Case("list versions", READ, None, case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string()))),
+        Case(
+            "list versions",
+            READ,
+            None,
+            case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string(), 0, 9)),
+        ),
         Case("get version", READ, None, case!(|f, by, p| f.guardrails().get_version(by, &p.guardrail.to_string(), 1))),
         Case(
             "list assigned keys",

@@ -230,7 +230,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let row = to_row(after);
         let rotation = Entity::update_many()
-            .filter(Column::Hash.eq(hash_column(&before.hash)))
+            .filter(is_state_of(&to_row(before)).add(Column::Hash.eq(hash_column(&before.hash))))
             .col_expr(Column::Hash, Expr::value(hash_column(&after.hash)))
             .col_expr(Column::Label, Expr::value(after.label.as_str()))
             .col_expr(Column::PreviousHash, Expr::value(row.previous_hash))

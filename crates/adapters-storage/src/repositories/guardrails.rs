@@ -95,11 +95,13 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         Ok(true)
     }
 
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         let Some(row) = find(self.database.readers()?, id).await? else { return Ok(Vec::new()) };
         let kept = guardrail_versions::Entity::find()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
+            .filter(guardrail_versions::Column::Version.lte(i64::from(newest)))
             .order_by_desc(guardrail_versions::Column::Version)
+            .limit(limit)
             .all(self.database.readers()?)
             .await
             .map_err(store_error)?;

@@ -422,7 +422,7 @@ async fn unavailable_store_returns_503_without_details() {
     guardrails.expect_find_named().returning(|_, _| away());
     guardrails.expect_page().returning(|_, _, _| away());
     guardrails.expect_insert().returning(|_, _, _| away());
-    guardrails.expect_versions().returning(|_| away());
+    guardrails.expect_versions().returning(|_, _, _| away());
     guardrails.expect_list_keys().returning(|_, _, _, _| away());
     guardrails.expect_remove_keys().returning(|_, _, _| Ok(away()?));
     let setup = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await };

@@ -20,7 +20,7 @@ use crate::rate::RateLimits;
 use crate::system::Clock;
 
 /// The most attempts of an update under concurrent changes.
-const MAX_ATTEMPTS: u32 = 8;
+pub(super) const MAX_ATTEMPTS: u32 = 8;
 
 /// The changes of a key.
 #[derive(Debug, Clone, Default)]

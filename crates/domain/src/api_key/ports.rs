@@ -170,8 +170,8 @@ pub trait ApiKeyRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<KeyUpdate, StoreKeyError>;
 
-    /// Replaces hash, label and previous secret of a live key by those of `after` if its hash still equals that of
-    /// `before`. Returns false if it differs, or the key is not live.
+    /// Replaces hash, label and previous secret of a live key by those of `after` if its hash and what [`Self::update`]
+    /// replaces still equal those of `before`. Returns false if they differ, or the key is not live.
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Deletes a key permanently if what [`Self::update`] replaces still equals that of `before`. Returns false if it

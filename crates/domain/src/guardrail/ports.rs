@@ -82,8 +82,9 @@ pub trait GuardrailRepository: Send + Sync {
     /// Returns a page of the guardrails within a scope, newest first, and their number.
     async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError>;
 
-    /// Returns the versions of a guardrail, newest first. The newest is the current state.
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
+    /// Returns versions of a guardrail from the number `newest` down, newest first. They are numbered from 1 without gaps,
+    /// and the newest is the current state.
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError>;
 
     /// Deletes a guardrail with its versions and removes it from every key and its workspace, if the stored version is
     /// that of `before` and `before` tells whether the guardrail is the default; returns false otherwise.

@@ -31,18 +31,26 @@ impl ManageGuardrails {
         name: &str,
         version: u32,
     ) -> Result<GuardrailVersion, GuardrailError> {
-        let versions = self.list_versions(by, name).await?;
-        let found = versions.into_iter().find(|found| found.guardrail.version == version);
-        found.ok_or(GuardrailError::UnknownVersion)
+        let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, name).await?;
+        let found = self.guardrails.versions(guardrail.id, version, 1).await?.into_iter().next();
+        found.filter(|found| found.guardrail.version == version).ok_or(GuardrailError::UnknownVersion)
     }
 
-    /// Returns every version, newest first. The newest is the current state.
+    /// Returns up to `limit` versions after the first `offset`, newest first, and the number of all. The newest is the
+    /// current state.
     ///
     /// # Errors
     /// Fails if no guardrail or several ones have the name, or if the store fails.
-    pub async fn list_versions(&self, by: &Authority, name: &str) -> Result<Vec<GuardrailVersion>, GuardrailError> {
+    pub async fn list_versions(
+        &self,
+        by: &Authority,
+        name: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<GuardrailVersion>, u32), GuardrailError> {
         let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, name).await?;
-        Ok(self.guardrails.versions(guardrail.id).await?)
+        let newest = guardrail.version.saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX));
+        Ok((self.guardrails.versions(guardrail.id, newest, limit).await?, guardrail.version))
     }
 
     /// Returns up to `limit` assignments after the first `offset`, newest first.

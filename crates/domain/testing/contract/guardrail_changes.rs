@@ -96,21 +96,22 @@ pub(super) async fn update_stores_every_field(stores: &Stores) {
 
 pub(super) async fn versions_returns_every_version(stores: &Stores) {
     add_workspace(stores, 1).await;
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap(), []);
     assert!(stores.guardrails.insert(&named(10, "one", 1), false, &by("user:ada", "s")).await.unwrap());
     add_guardrail(stores, &guardrail(11, 1)).await;
     assert!(update(stores, &whole(10, 2), &by("key:00", "s")).await);
     assert!(update(stores, &named(10, "three", 3), &by("user:bob", "s")).await);
-    let versions = stores.guardrails.versions(guardrail_id(10)).await.unwrap();
+    let versions = stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap();
     let guardrails: Vec<&Guardrail> = versions.iter().map(|kept| &kept.guardrail).collect();
     assert_eq!(guardrails, [&named(10, "three", 3), &whole(10, 2), &named(10, "one", 1)], "the newest first");
     let by: Vec<&str> = versions.iter().map(|kept| kept.changed_by.as_str()).collect();
     assert_eq!(by, ["user:bob", "key:00", "user:ada"]);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 2, 1).await.unwrap(), versions[1..2], "from a number down");
     let times: Vec<_> = versions.iter().map(|kept| kept.changed_at).collect();
     assert_eq!(times, [at(103), at(102), at(10)], "when each came to be");
-    assert_eq!(stores.guardrails.versions(guardrail_id(11)).await.unwrap().len(), 1, "each has its own");
+    assert_eq!(stores.guardrails.versions(guardrail_id(11), 99, 99).await.unwrap().len(), 1, "each has its own");
     assert!(stores.guardrails.delete(&placed(10, 3, false), &audit()).await.unwrap());
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap(), [], "they go with it");
 }
 
 pub(super) async fn update_accepts_next_version_only(stores: &Stores) {
@@ -149,7 +150,7 @@ pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
     let name = format!("rival {}", won[0]);
     assert_eq!(stored(stores, 10).await, named(10, &name, 2));
     assert_eq!(newest_entry(stores).await.subject, name, "and only that one is written down");
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 2);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap().len(), 2);
     assert_eq!(default_of(stores, 1).await, (won[0] % 2 == 1).then(|| guardrail_id(10)));
 }
 
@@ -202,7 +203,7 @@ pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Sto
     assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap().len(), 1);
     add_guardrail(stores, &guardrail(11, 1)).await;
     let update = async |number: u64, version: u32, was: bool, default: bool| {
         let changed = named(number, "changed", version);

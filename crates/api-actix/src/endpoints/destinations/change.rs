@@ -1,5 +1,7 @@
 //! Creates, changes and deletes destinations.
 
+use domain::authority::Right;
+
 use super::record::{DestinationChange, DestinationRequest};
 use super::{fields, record, stored_response};
 use crate::endpoints::prelude::*;
@@ -25,6 +27,7 @@ fn describe_create() -> Operation {
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let body = call.read_json(payload).await?;
     let (fields, workspace) = fields::read(body.text()?)?;
     let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
@@ -56,6 +59,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let (fields, _) = fields::read(call.read_json(payload).await?.text()?)?;
     let changed = call.gateway.services.destinations.update(&call.change(by)?, &call.id()?, &fields).await?;
     Ok(stored_response(call, &changed).await.respond())

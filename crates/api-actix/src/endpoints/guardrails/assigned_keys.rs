@@ -67,7 +67,7 @@ fn describe_list() -> Operation {
     let operation = Operation::management(
         "listGuardrailKeyAssignments",
         "List the keys of a guardrail",
-        "Newest assignment first.",
+        "By guardrail, newest assignment first.",
     );
     PageRange::describe(operation, DEFAULT_LIMIT)
         .answer(body, "The assignments", &[400, 404, 409])

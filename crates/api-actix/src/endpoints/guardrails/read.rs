@@ -72,10 +72,9 @@ fn describe_list_versions() -> Operation {
 
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
-    let versions = call.routed().guardrails.list_versions(by, &call.id()?).await?;
-    let total_count = versions.len() as u64;
-    let data = versions.iter().skip(range.skip()).take(range.take()).map(GuardrailVersionView::new).collect();
-    Ok(Page::respond(data, total_count))
+    let guardrails = call.routed().guardrails.clone();
+    let (versions, total) = guardrails.list_versions(by, &call.id()?, range.offset, range.limit).await?;
+    Ok(Page::respond(versions.iter().map(GuardrailVersionView::new).collect(), total.into()))
 }
 
 /// `GET …/guardrails/{id}/versions/{version}`: reads a version of a guardrail.

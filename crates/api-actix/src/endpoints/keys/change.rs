@@ -91,6 +91,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Keys)?;
     let body = call.read_json(payload).await?;
     let change = fields::read_change(body.text()?)?.ok_or_else(|| ApiError::invalid("No update fields provided"))?;
     let key = name(call)?;

@@ -318,8 +318,8 @@ fn check_regions(value: &Json) -> Result<(), InvalidGuardrail> {
 }
 
 impl GuardrailDraft {
-    /// Returns the guardrail after the change. Only the members that the draft names are validated: a listed model that
-    /// has left the catalogue does not prevent a rename.
+    /// Returns the guardrail after the change. Only members that change are validated: a listed model that has left the
+    /// catalogue prevents neither a rename nor that a record is sent back as it was read.
     pub(in crate::guardrail) fn apply(
         &self,
         guardrail: Guardrail,
@@ -337,16 +337,16 @@ impl GuardrailDraft {
         }
         set(&mut rules.description, &self.description, |text| Ok(text.clone()))?;
         let models = |member, list: &Vec<String>| names.models(member, list);
-        let mut ignored_ids = Vec::new();
+        let mut ignored_ids = self.ignored_models.is_clear().then(Vec::new);
         let providers = |member, list: &Vec<String>| names.providers(member, list);
         set(&mut rules.allowed_models, &self.allowed_models, |list| Ok(models("allowed_models", list)?.slugs))?;
         set(&mut rules.ignored_models, &self.ignored_models, |list| {
             let found = models("ignored_models", list)?;
-            ignored_ids = found.ids;
+            ignored_ids = Some(found.ids);
             Ok(found.slugs)
         })?;
-        if !self.ignored_models.is_keep() {
-            rules.ignored_model_ids = ignored_ids;
+        if let Some(ids) = ignored_ids {
+            rules.ignored_model_ids = ids;
         }
         set(&mut rules.allowed_providers, &self.allowed_providers, |list| providers("allowed_providers", list))?;
         set(&mut rules.ignored_providers, &self.ignored_providers, |list| providers("ignored_providers", list))?;
@@ -360,7 +360,8 @@ impl GuardrailDraft {
         Ok(Guardrail { name, budget, rules, ..guardrail })
     }
 
-    /// Merges the budget. Amount and interval must come together: a default interval would be a budget nobody chose.
+    /// Merges the budget. Amount and interval of a new one must come together: a default interval would be a budget nobody
+    /// chose.
     fn budget(&self, now: Option<SpendLimit>) -> Result<Option<SpendLimit>, InvalidGuardrail> {
         let set = |amount: Usd, reset: Option<ResetInterval>| Ok(Some(SpendLimit { amount, reset }));
         match (&self.limit_usd, &self.reset_interval) {
@@ -368,12 +369,16 @@ impl GuardrailDraft {
             (Edit::Set(amount), Edit::Set(reset)) => set(*amount, Some(*reset)),
             (Edit::Set(amount), Edit::Clear) => set(*amount, None),
             (Edit::Clear, Edit::Keep | Edit::Clear) => Ok(None),
-            (Edit::Keep, Edit::Clear) if now.is_none() => Ok(None),
+            (Edit::Set(amount), Edit::Keep) if now.is_some() => set(*amount, now.and_then(|now| now.reset)),
+            (Edit::Keep, Edit::Clear) => Ok(now.map(|now| SpendLimit { reset: None, ..now })),
+            (Edit::Keep, Edit::Set(reset)) if now.is_some() => {
+                Ok(now.map(|now| SpendLimit { reset: Some(*reset), ..now }))
+            }
             (Edit::Set(_), Edit::Keep) => Err(InvalidGuardrail::new(
                 "reset_interval",
                 "must be given together with limit_usd: daily, weekly, monthly, or null for a budget that never resets",
             )),
-            (Edit::Keep | Edit::Clear, Edit::Set(_)) | (Edit::Keep, Edit::Clear) => Err(InvalidGuardrail::new(
+            (Edit::Keep | Edit::Clear, Edit::Set(_)) => Err(InvalidGuardrail::new(
                 "limit_usd",
                 "must be given together with reset_interval: an amount of more than 0 USD",
             )),
@@ -391,7 +396,7 @@ impl GuardrailDraft {
     }
 }
 
-fn set<T>(
+fn set<T: PartialEq>(
     target: &mut Option<T>,
     change: &Edit<T>,
     resolve: impl FnOnce(&T) -> Result<T, InvalidGuardrail>,
@@ -399,6 +404,7 @@ fn set<T>(
     match change {
         Edit::Keep => {}
         Edit::Clear => *target = None,
+        Edit::Set(value) if target.as_ref() == Some(value) => {}
         Edit::Set(value) => *target = Some(resolve(value)?),
     }
     Ok(())

@@ -63,7 +63,7 @@ async fn update_changes_nothing_when_the_draft_is_invalid() {
     ] {
         assert_eq!(update(&store, id, change).await.unwrap_err().kind(), kind, "{change}");
     }
-    assert_eq!(ports(&store).list_versions(&by(), &id).await.unwrap().len(), 1);
+    assert_eq!(ports(&store).list_versions(&by(), &id, 0, 9).await.unwrap().1, 1);
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn restore_creates_new_version() {
     assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
     let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.restore");
-    let versions = ports(&store).list_versions(&by(), &id).await.unwrap();
+    let (versions, _) = ports(&store).list_versions(&by(), &id, 0, 9).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
     assert_eq!(
         manage.restore_version(&Change::plain(&by()), &id, 3).await.unwrap().guardrail.version,
@@ -180,7 +180,7 @@ async fn restore_creates_new_version() {
         assert!(error.to_string().contains(unknown), "{error}");
         assert_eq!(manage.get_version(&by(), id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead").await;
+    let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead", 0, 9).await;
     assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.guardrails().find(first.id).await.unwrap().is_some());
 }

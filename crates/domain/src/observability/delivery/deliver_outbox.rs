@@ -227,11 +227,11 @@ impl RetryDeadLetters {
     }
 
     /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. A caller who
-    /// sees all workspaces may name a deleted destination.
+    /// sees all workspaces may name a deleted destination that left some.
     ///
     /// # Errors
-    /// A missing right; a destination that does not exist for a caller with some workspaces, or has a version that the
-    /// caller does not accept; the store. Then nothing is changed.
+    /// A missing right; a destination that does not exist for the caller, or has a version that the caller does not accept;
+    /// the store. Then nothing is changed.
     pub async fn execute(
         &self,
         change: &Change<'_, u64>,
@@ -246,6 +246,10 @@ impl RetryDeadLetters {
             change.check_version(found.ok_or(NameError::Unknown)?.version())?;
         }
         let retry = DeadLetterRetry { actor: by.actor().clone(), destination };
-        Ok(self.outbox.retry_dead_letters(&retry, self.clock.now()).await?)
+        let retried = self.outbox.retry_dead_letters(&retry, self.clock.now()).await?;
+        if let Some(id) = destination.filter(|_| retried == 0) {
+            self.destinations.find(id).await?.ok_or(NameError::Unknown)?;
+        }
+        Ok(retried)
     }
 }

@@ -1,5 +1,6 @@
 //! The use cases of managing destinations: their ports and shared parts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::fields::key_names;
@@ -69,8 +70,8 @@ impl ManageDestinations {
                 None => self.live_key(name, destination.workspace_id).await?,
             });
         }
-        ids.sort_unstable();
-        ids.dedup();
+        let mut seen = HashSet::new();
+        ids.retain(|id| seen.insert(*id));
         Ok(Destination { api_key_ids: Some(ids), ..destination })
     }
 
