@@ -34,7 +34,6 @@ fn describe_create() -> Operation {
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    by.check(Right::Keys)?;
     let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;
@@ -42,6 +41,7 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
         // A management key has no workspace.
         None => new,
         Some(named) => {
+            by.check(Right::Keys)?;
             let routed = call.routed();
             let chosen = choose_workspace(&*routed.guardrails.workspaces, by, named).await.map_err(workspace_error)?;
             NewApiKey { scope: ApiKeyScope::Inference(chosen.id), ..new }
