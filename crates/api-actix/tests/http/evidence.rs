@@ -89,7 +89,7 @@ async fn evidence_is_exported_and_belongs_to_its_workspace() {
     let lines = gateway.get(Caller::Inference, "/evidence?preset=triage&format=jsonl", &[]).await;
     assert_eq!(String::from_utf8_lossy(&lines.body).matches("{\"generation_id\":").count(), 2);
     gateway.get(Caller::OfOtherWorkspace, "/evidence?preset=triage", &[]).await.expect_error(404);
-    gateway.get(Caller::OfOtherWorkspace, &of_workspace("/evidence?preset=triage&"), &[]).await.expect_error(403);
+    gateway.get(Caller::OfOtherWorkspace, &of_workspace("/evidence?preset=triage&"), &[]).await.expect_error(400);
     gateway.get(Caller::Inference, "/evidence", &[]).await.expect_error(400);
     for query in ["&since=2027-01-01&until=2026-01-01", "&cursor=x", "&labelled=yes", "&version=x", "&labeled=true"] {
         gateway.get(Caller::Inference, &format!("/evidence?preset=triage{query}"), &[]).await.expect_error(400);

@@ -219,7 +219,8 @@ impl Results {
         let length = self.file.metadata()?.len();
         let written = self.file.write_all(line.as_bytes());
         if written.is_err() {
-            self.file.set_len(length)?;
+            // The first error counts. The rest of a line would spoil the next one.
+            let _ = self.file.set_len(length);
         }
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }

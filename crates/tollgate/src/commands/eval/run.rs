@@ -227,38 +227,60 @@ async fn ask_all(
     let is_stopped = Cell::new(false);
     let asked = pending.iter().map(|(item, model)| ask(server, questions, item, model, &is_stopped));
     let mut asked = stream::iter(asked).buffer_unordered(concurrency);
-    let (mut answered, mut failures) = (0_usize, BTreeMap::<String, usize>::new());
-    let mut ended = Ok(());
+    let mut counts = Counts::default();
     while let Some(outcome) = asked.next().await {
-        match outcome {
-            Outcome::Answer(row) => match results.check(&row) {
-                Ok(()) => match results.add(*row) {
-                    Ok(()) => answered += 1,
-                    Err(error) => ended = Err(format!("{error:#}")),
-                },
-                Err(error) => *failures.entry(format!("invalid answers: {error:#}")).or_default() += 1,
-            },
-            Outcome::Failure(sentence) => *failures.entry(sentence).or_default() += 1,
-            Outcome::Stop(sentence) => ended = Err(sentence),
-            Outcome::NotSent => {}
-        }
+        counts.add(outcome, results);
         progress.add(1);
-        if answered == 0 && failures.values().sum::<usize>() >= MAX_FAILURES {
-            ended = Err("all requests fail".to_owned());
-        }
-        is_stopped.set(ended.is_err());
+        is_stopped.set(counts.stop.is_some());
     }
     progress.end();
-    let failed: usize = failures.values().sum();
+    let failed = counts.failed();
     if failed > 0 {
         note(&format!("{failed} of {} requests failed; the same command repeats them:", pending.len()));
     }
-    for (sentence, count) in failures.iter().take(MAX_SHOWN) {
+    for (sentence, count) in counts.failures.iter().take(MAX_SHOWN) {
         note(&format!("  {count} times {sentence}"));
     }
-    ended.map_err(|sentence| {
-        anyhow!("{sentence}: stopped after {answered} of {} requests; the same command continues", pending.len())
-    })
+    let (answered, all) = (counts.answered, pending.len());
+    let stopped = |reason| anyhow!("{reason}: stopped after {answered} of {all} requests; the same command continues");
+    counts.stop.map_or(Ok(()), |reason| Err(stopped(reason)))
+}
+
+/// The outcomes of requests.
+#[derive(Default)]
+struct Counts {
+    answered: usize,
+    /// The numbers of failed requests by error.
+    failures: BTreeMap<String, usize>,
+    /// The reason to send no more requests.
+    stop: Option<String>,
+}
+
+impl Counts {
+    /// Counts an outcome, and writes an answer, also after a stop.
+    fn add(&mut self, outcome: Outcome, results: &mut Results) {
+        match outcome {
+            Outcome::Answer(row) => match results.check(&row).map(|()| results.add(*row)) {
+                Ok(Ok(())) => self.answered += 1,
+                Ok(Err(error)) => self.stop = Some(format!("{error:#}")),
+                Err(error) => self.fail(format!("invalid answers: {error:#}")),
+            },
+            Outcome::Failure(sentence) => self.fail(sentence),
+            Outcome::Stop(sentence) => self.stop = Some(sentence),
+            Outcome::NotSent => {}
+        }
+    }
+
+    fn fail(&mut self, sentence: String) {
+        *self.failures.entry(sentence).or_default() += 1;
+        if self.answered == 0 && self.failed() >= MAX_FAILURES {
+            self.stop = Some("all requests fail".to_owned());
+        }
+    }
+
+    fn failed(&self) -> usize {
+        self.failures.values().sum()
+    }
 }
 
 /// The outcome of a request.
@@ -335,4 +357,60 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         cost: raw(&member("/usage/cost")?)?,
         latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_the_whole_state() {
+        let endpoint = |wire: &str, max_questions| ModelEndpoint {
+            provider: "acme".to_owned(),
+            wire: wire.to_owned(),
+            price: Some("0.000001".parse().unwrap()),
+            max_questions,
+            escalated_questions: EscalatedQuestions::All,
+        };
+        let cost = |wire: &str, max_questions| {
+            let model = Model { name: "a/b".to_owned(), endpoints: vec![endpoint(wire, max_questions)], overhead: 0 };
+            let cost = model.highest_cost(1_000, 5, TokenFactor::default()).unwrap().round_up();
+            (cost, model.is_chat())
+        };
+        let (once, _) = cost("system-one", None);
+        let times = |count: usize| (1..count).fold(once, |sum, _| sum?.checked_add(once?));
+        for (max_questions, calls) in [(Some(400), 1), (Some(5), 1), (Some(2), 3), (Some(1), 5), (Some(0), 5)] {
+            assert_eq!(cost("system-one", max_questions), (times(calls), false), "{max_questions:?}");
+        }
+        assert_eq!(cost(CHAT, Some(400)), (times(5), true));
+    }
+
+    #[test]
+    fn answers_are_written_after_a_stop_and_checked_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results");
+        let config = r#"{"models":["a/b"],"questions":{"q":{"type":"noul","instructions":"?"}}}"#;
+        let preset = Json::parse(&format!(r#"{{"data":{{"designated_version":{{"version":1,"config":{config}}}}}}}"#));
+        let header = Header::of_preset("p", &preset.unwrap()).unwrap();
+        let mut results = Results::open(&path, &header).unwrap();
+        let mut unwritable = Results::read(&path).unwrap();
+        let endpoints = Vec::new();
+        let model = Model { name: "a/b".to_owned(), endpoints, overhead: 0 };
+        let answer = |number: usize, noul: &str| {
+            let (state, labels) = (Json::string("s"), Json::parse("{}").unwrap());
+            let item = Item { id: format!("{number}-a"), state, labels };
+            let body = format!(
+                r#"{{"id":"gen-dec-{number}","provider":"Acme","model":"a/b","usage":{{"cost":0.1}},
+                "answers":{{"q":{{"type":"noul","noul":{noul}}}}}}}"#
+            );
+            Outcome::Answer(result_row(&item, &model, &body, Duration::ZERO).unwrap().into())
+        };
+        let mut counts = Counts::default();
+        counts.add(answer(1, "0.5"), &mut unwritable);
+        assert!(counts.stop.as_ref().is_some_and(|reason| reason.contains("cannot write")), "{:?}", counts.stop);
+        counts.add(answer(2, "0.5"), &mut results);
+        counts.add(answer(3, "7"), &mut results);
+        assert_eq!((counts.answered, counts.failed(), counts.stop.is_some()), (1, 1, true));
+        assert_eq!(Results::read(&path).unwrap().answers().unwrap().len(), 1);
+    }
 }
