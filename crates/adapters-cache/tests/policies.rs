@@ -9,15 +9,16 @@ use adapters_cache::{CachedPolicies, ChangeWatcher, StalenessBounds};
 use async_trait::async_trait;
 use chrono::DateTime;
 use domain::api_key::{GrantScope, InferenceKey, KeyGrant, KeyGrants, KeyReference};
-use domain::audit::{Actor, AuditDraft};
+use domain::audit::AuditDraft;
 use domain::authority::ManagementScope;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
-    AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPage, GuardrailPolicies, GuardrailRepository,
-    GuardrailRules, GuardrailVersion, PlacedGuardrail, Policy,
+    AssignKeysError, AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPage, GuardrailPolicies,
+    GuardrailRepository, GuardrailRules, GuardrailVersion, PlacedGuardrail, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
+use domain::naming::ResourceName;
 use domain::rate::RateLimits;
 use domain::secret::ApiKeyHash;
 use domain::system::Clock;
@@ -143,7 +144,7 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn versions(&self, _: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, _: GuardrailId, _: u32, _: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         unavailable()
     }
 
@@ -155,12 +156,26 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn assign_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
-        unavailable()
+    async fn assign_keys<'a>(
+        &self,
+        _: GuardrailId,
+        _: &[KeyReference],
+        _: &domain::change::Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
+        Ok(unavailable()?)
     }
 
-    async fn remove_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
-        unavailable()
+    async fn remove_keys<'a>(
+        &self,
+        _: GuardrailId,
+        _: &[KeyReference],
+        _: &domain::change::Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
+        Ok(unavailable()?)
+    }
+
+    async fn find_named(&self, _: &ResourceName, _: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        unreachable!("policies are found by key")
     }
 
     async fn page(&self, _: &ManagementScope, _: u64, _: u64) -> Result<GuardrailPage, StoreError> {

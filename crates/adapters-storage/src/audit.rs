@@ -1,7 +1,7 @@
 //! The audit log, and its verification against the managed rows.
 
 mod record;
-mod repetitions;
+pub(crate) mod repetitions;
 mod rows;
 
 use async_trait::async_trait;

@@ -6,16 +6,19 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::evidence::{
-    Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelSource, NewLabel,
+    Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource,
+    NewLabel,
 };
 use domain::ids::{DecisionId, PresetId};
 use domain::json::Json;
 use domain::money::Usd;
+use domain::repetition::StoredRepetition;
 use domain::statistics::Probability;
 use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference, UsageRecord};
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 use uuid::Uuid;
 
+use crate::audit::repetitions;
 use crate::connections::RowWriter;
 use crate::convert::{duration, millis, moment, parse};
 use crate::errors::corrupt;
@@ -103,9 +106,16 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         Ok(rows)
     }
 
-    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
+    async fn label<'a>(
+        &self,
+        labels: &[NewLabel],
+        mode: LabelMode,
+        by: &str,
+        repetition: Option<LabelRepetition<'a>>,
+    ) -> Result<Vec<LabelOutcome>, StoreError> {
         let transaction = self.database.begin().await?;
-        let now = millis(self.database.now());
+        let at = self.database.now();
+        let now = millis(at);
         let mut current = read_current(&transaction, labels).await?;
         let (mut outcomes, mut added) = (Vec::with_capacity(labels.len()), Vec::new());
         let mut newest: BTreeMap<Answer, i64> = BTreeMap::new();
@@ -127,6 +137,10 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         }
         if mode == LabelMode::AllOrNone && outcomes.iter().any(|outcome| outcome.is_rejected()) {
             return Ok(outcomes);
+        }
+        if let Some((request, respond)) = repetition {
+            let stored = StoredRepetition { request: request.clone(), response: respond(&outcomes) };
+            repetitions::store(&transaction, &stored, at).await?;
         }
         let columns = ["record_id", "position", "version", "value", "source", "created_by", "created_at"];
         let write = |((id, position), version, (value, source)): &(Answer, i64, LabelText), row: &mut dyn RowWriter| {

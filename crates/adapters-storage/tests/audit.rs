@@ -38,7 +38,9 @@ async fn insert_fixtures(database: &Database) {
     for number in [1, 2] {
         assert!(guardrails.insert(&guardrail(number, 1), false, &audit()).await.unwrap());
     }
-    guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await.unwrap();
+    domain::testing::assign_keys(&guardrails, guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system())
+        .await
+        .unwrap();
     assert!(set_disabled(&keys, key_id(3), true, LastKeyRule::Waived, &audit()).await.unwrap());
 }
 
@@ -60,9 +62,13 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("credit").await;
     guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
     assert_whole("default").await;
-    guardrails.assign_keys(guardrail_id(2), &[key_id(2).into(), key_id(3).into()], &Actor::system()).await.unwrap();
+    domain::testing::assign_keys(&guardrails, guardrail_id(2), &[key_id(2).into(), key_id(3).into()], &Actor::system())
+        .await
+        .unwrap();
     assert_whole("assign anew").await;
-    guardrails.remove_keys(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
+    domain::testing::remove_keys(&guardrails, guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system())
+        .await
+        .unwrap();
     assert_whole("unassign").await;
     delete_key(&keys, key_id(2), LastKeyRule::Waived, &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
@@ -178,14 +184,14 @@ async fn change_has_one_time_in_its_rows_the_feed_and_the_log() {
         pool.close().await;
     };
     let feed = "SELECT at FROM (SELECT created_at AS at FROM changes ORDER BY number DESC LIMIT 1)";
-    guardrails.assign_keys(guardrail_id(1), &[key_id(3).into()], &Actor::system()).await.unwrap();
+    domain::testing::assign_keys(&guardrails, guardrail_id(1), &[key_id(3).into()], &Actor::system()).await.unwrap();
     let assigned = "SELECT MAX(guardrail_assigned_at) FROM api_keys";
     assert_one_time("assignment", &format!("{feed} UNION {assigned}")).await;
     add_credit(&workspaces, workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
     let began = "SELECT MAX(credit_began_at) FROM workspaces";
     assert_one_time("credit", &format!("{feed} UNION {began}")).await;
     let second = workspaces.find(workspace_id(2)).await.unwrap().unwrap();
-    workspaces.delete(&second, &audit()).await.unwrap();
+    workspaces.delete(&second, false, 0, &audit()).await.unwrap();
     let deleted = "SELECT MAX(deleted_at) FROM workspaces";
     assert_one_time("deletion", &format!("{feed} UNION {deleted}")).await;
 }

@@ -180,7 +180,10 @@ async fn bulk_assignment_writes_one_change() {
     assert!(one.guardrails.insert(&guardrail(1, 1), false, &audit()).await.unwrap());
     let before = folder.count("changes").await;
     let names: Vec<KeyReference> = (1..=KEYS).map(|number| key_id(number).into()).collect();
-    assert_eq!(one.guardrails.assign_keys(guardrail_id(1), &names, &Actor::system()).await.unwrap(), Some(KEYS));
+    assert_eq!(
+        domain::testing::assign_keys(&one.guardrails, guardrail_id(1), &names, &Actor::system()).await.unwrap(),
+        Some(KEYS)
+    );
     assert_eq!(folder.count("changes").await, before + 1);
     let workspace = vec![ChangeSubject::Workspace(workspace_id(1))];
     assert_eq!((one.subjects().await, two.subjects().await), (workspace.clone(), workspace));

@@ -96,7 +96,13 @@ async fn assert_writes_unavailable(database: &Database) {
     assert!(matches!(deleted, Err(StoreKeyError::Store(StoreError::Unavailable(_)))), "{deleted:?}");
     unavailable(
         "assign",
-        &guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await,
+        &domain::testing::assign_keys(
+            &guardrails,
+            guardrail_id(1),
+            &[key_id(1).into(), key_id(2).into()],
+            &Actor::system(),
+        )
+        .await,
     );
     unavailable("reserve", &documents.reserve(&pending(2, 1, 10), quota(1000), None).await);
     unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
@@ -237,14 +243,17 @@ async fn full_database_rolls_back_and_recovers() {
 
     let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.id.into()).collect();
     assert_eq!(all.len() as u64, kept);
-    let assigned = guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await;
+    let assigned = domain::testing::assign_keys(&guardrails, guardrail_id(1), &all, &Actor::system()).await;
     let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
     assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
 
     let room = "DELETE FROM usage_records; DELETE FROM spend_counters; DELETE FROM budget_processes; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
-    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await.unwrap(), Some(3));
+    assert_eq!(
+        domain::testing::assign_keys(&guardrails, guardrail_id(1), &all, &Actor::system()).await.unwrap(),
+        Some(3)
+    );
     // The lock is free: no connection is in an abandoned transaction.
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), false, &common::audit()).await.unwrap();

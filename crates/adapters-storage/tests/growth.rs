@@ -288,7 +288,7 @@ async fn report_of_evidence_is_read_in_pages() {
                     source: LabelSource::Human,
                 };
                 let labels: Vec<NewLabel> = page.iter().step_by(10).map(label).collect();
-                repository.label(&labels, LabelMode::Each, "system").await.unwrap();
+                repository.label(&labels, LabelMode::Each, "system", None).await.unwrap();
             }
             most = most.max(memory());
         }

@@ -114,7 +114,8 @@ async fn bulk_assignment_accepts_100000_keys() {
     let ids: Vec<KeyReference> = (0..100_000).map(|number| key_id(number).into()).collect();
     let both: Vec<KeyReference> = ids.iter().chain(&hashes).copied().collect();
     for (what, guardrail, names) in [("fresh", 1, &hashes), ("again", 1, &ids), ("replacing", 2, &both)] {
-        let assigned = guardrails.assign_keys(guardrail_id(guardrail), names, &Actor::system()).await.unwrap();
+        let assigned =
+            domain::testing::assign_keys(&guardrails, guardrail_id(guardrail), names, &Actor::system()).await.unwrap();
         assert_eq!(assigned, Some(100_000), "{what}");
     }
     assert_eq!(guardrails.count_keys(guardrail_id(1)).await.unwrap(), 0);
@@ -136,7 +137,9 @@ async fn concurrent_assignments_are_atomic() {
         let guardrails = SeaOrmGuardrailRepository::new(handles[number % 2].clone());
         let hashes = hashes.clone();
         assigning.spawn(async move {
-            guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes, &Actor::system()).await.unwrap()
+            domain::testing::assign_keys(&guardrails, guardrail_id(number as u128 % 2), &hashes, &Actor::system())
+                .await
+                .unwrap()
         });
     }
     assert_eq!(assigning.join_all().await, [Some(5_000); 6]);

@@ -1,6 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the route table and the types of the bodies that each route lists.
 
 pub(crate) mod decisions;
+mod headers;
 mod schemas;
 
 use serde_json::{Value, json};
@@ -91,6 +92,7 @@ fn describe(route: &Route) -> Operation {
     let schemes = bearer.into_iter().chain(vendors);
     let security = schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []));
     operation.description.security = Some(security.collect());
+    headers::describe(route, &mut operation.description);
     if route.is_open() {
         return operation;
     }

@@ -51,7 +51,7 @@ pub struct Services {
     /// Reads the caller's own key.
     pub get_own_key: GetOwnKey,
     /// Sums usage, and counts rejected requests.
-    pub sum_usage: SumUsage,
+    pub sum_usage: Arc<SumUsage>,
     /// Reads keys with their usage.
     pub read_keys: ReadApiKeys,
     /// Creates keys.

@@ -69,6 +69,11 @@ impl<'a, R> Change<'a, R> {
         if is_accepted { Ok(()) } else { Err(PreconditionFailed) }
     }
 
+    /// Returns the request that is stored with the change, and the response to its result.
+    pub fn repetition(&self) -> Option<(&Repetition, Respond<'a, R>)> {
+        self.repetition.as_ref().map(|(request, respond)| (request, *respond))
+    }
+
     /// Returns the audit entry with the request and the response to its result, which the repository stores with it.
     #[must_use]
     pub fn audited(&self, entry: AuditDraft, result: &R) -> AuditDraft {

@@ -22,6 +22,11 @@ impl<T> Edit<T> {
         }
     }
 
+    /// Returns true if the value is removed.
+    pub fn is_clear(&self) -> bool {
+        matches!(self, Self::Clear)
+    }
+
     /// Returns true if the value is kept.
     pub fn is_keep(&self) -> bool {
         matches!(self, Self::Keep)

@@ -92,7 +92,7 @@ pub struct StoredRepetition {
 }
 
 /// Finds stored requests. Repositories store them with the audit entries of their changes
-/// ([`crate::audit::AuditDraft::repetition`]).
+/// ([`crate::audit::AuditDraft::repetition`]), or with labels.
 ///
 /// # Contract
 /// - A change whose entry has a stored request MUST store it in its own transaction. If a request of this scope is

@@ -15,6 +15,25 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     escape_where(text, |c, _| c.is_control() || changes_order(c))
 }
 
+/// Characters that begin a formula in spreadsheets, in ASCII and full width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Returns true if a spreadsheet may execute the text, with or without leading quotes. Some ignore leading spaces.
+fn is_formula(text: &str) -> bool {
+    let text = text.trim_start_matches('\'');
+    text.starts_with(['\t', '\r']) || text.trim_start().starts_with(FORMULA)
+}
+
+/// Quotes a formula, so that spreadsheets show it as text.
+pub fn quote_formula(text: &str) -> Cow<'_, str> {
+    if is_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// Returns the text that [`quote_formula`] quoted.
+pub fn unquote_formula(text: &str) -> &str {
+    text.strip_prefix('\'').filter(|rest| is_formula(rest)).unwrap_or(text)
+}
+
 /// Escapes the characters for which `concerns` returns true; it also receives the next character. All of them MUST be in
 /// the Basic Multilingual Plane, so that the notation is valid in JSON.
 pub fn escape_where(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
@@ -34,4 +53,20 @@ pub fn escape_where(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -
     }
     escaped.push_str(&text[copied..]);
     Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_formula_is_read_as_it_was() {
+        for text in ["=1+1", "-1", "@team", "\tx", " =1", "'=1", "''-1", "\u{a0}\u{ff1d}1"] {
+            assert_eq!(quote_formula(text), format!("'{text}"));
+            assert_eq!(unquote_formula(&quote_formula(text)), text);
+        }
+        for text in ["", "a", "'", "'a", "a=1"] {
+            assert_eq!((&*quote_formula(text), unquote_formula(text)), (text, text));
+        }
+    }
 }

@@ -8,8 +8,11 @@ use chrono::{DateTime, Utc};
 use super::memory_state::{State, StoredEvidence};
 use super::memory_store::MemoryEvidence;
 use crate::error::StoreError;
-use crate::evidence::{Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, NewLabel};
+use crate::evidence::{
+    Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelRepetition, NewLabel,
+};
 use crate::ids::DecisionId;
+use crate::repetition::StoredRepetition;
 use crate::usage::{AnswerEvidence, UsageRecord};
 
 impl State {
@@ -73,8 +76,17 @@ impl EvidenceRepository for MemoryEvidence {
         Ok(rows)
     }
 
-    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError> {
+    async fn label<'a>(
+        &self,
+        labels: &[NewLabel],
+        mode: LabelMode,
+        by: &str,
+        repetition: Option<LabelRepetition<'a>>,
+    ) -> Result<Vec<LabelOutcome>, StoreError> {
         let (mut state, created_at) = (self.0.state(), self.0.now());
+        if repetition.is_some_and(|(request, _)| state.repetition(&request.scope, created_at).is_some()) {
+            return Err(StoreError::Repeated);
+        }
         let before = state.evidence.clone();
         let outcomes = labels.iter().map(|new| {
             let is_answer =
@@ -95,6 +107,9 @@ impl EvidenceRepository for MemoryEvidence {
         let outcomes: Vec<LabelOutcome> = outcomes.collect();
         if mode == LabelMode::AllOrNone && outcomes.iter().any(|outcome| outcome.is_rejected()) {
             state.evidence = before;
+        } else if let Some((request, respond)) = repetition {
+            let stored = StoredRepetition { request: request.clone(), response: respond(&outcomes) };
+            state.repetitions.insert(request.scope.clone(), (stored, created_at));
         }
         Ok(outcomes)
     }

@@ -11,14 +11,16 @@ use super::memory_state::StoredKey;
 use super::memory_store::MemoryGuardrails;
 use crate::api_key::{ApiKeyScope, KeyReference};
 use crate::audit::{Actor, AuditDraft};
-use crate::authority::ManagementScope;
+use crate::authority::{Authority, ManagementScope};
+use crate::change::Change;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::guardrail::{
-    AssignmentPage, Guardrail, GuardrailPage, GuardrailRepository, GuardrailVersion, KeyAssignment, PlacedGuardrail,
-    keys_assigned, keys_removed,
+    AssignKeysError, AssignmentPage, Guardrail, GuardrailPage, GuardrailRepository, GuardrailVersion, KeyAssignment,
+    PlacedGuardrail, keys_assigned, keys_removed,
 };
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::naming::{NameError, ResourceName};
 
 impl State {
     fn guardrail(&self, id: GuardrailId) -> Option<&Guardrail> {
@@ -32,6 +34,15 @@ impl State {
         let is_same = |stored: &Guardrail| stored.id == id && stored.version == version;
         let at = self.guardrails.iter().position(is_same)?;
         ((default == Some(id)) == before.workspace_default).then_some(at)
+    }
+
+    /// Checks the version of a guardrail, and returns its workspace.
+    fn check_assignment(&self, id: GuardrailId, change: &Change<'_, u64>) -> Result<WorkspaceId, AssignKeysError> {
+        let guardrail = self.guardrail(id).cloned().ok_or(NameError::Unknown)?;
+        let workspace_id = guardrail.workspace_id;
+        let default = self.workspace(workspace_id).and_then(|workspace| workspace.default_guardrail_id);
+        change.check_version(PlacedGuardrail { guardrail, workspace_default: default == Some(id) }.version())?;
+        Ok(workspace_id)
     }
 
     fn keep_version(&mut self, guardrail: &Guardrail, changed_at: DateTime<Utc>, audit: &AuditDraft) {
@@ -116,9 +127,11 @@ impl GuardrailRepository for MemoryGuardrails {
         self.replace(before, after, audit)
     }
 
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         let state = self.0.state();
-        Ok(state.guardrail_versions.iter().rev().filter(|kept| kept.guardrail.id == id).cloned().collect())
+        let is_wanted = |kept: &&GuardrailVersion| kept.guardrail.id == id && kept.guardrail.version <= newest;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(state.guardrail_versions.iter().rev().filter(is_wanted).take(limit).cloned().collect())
     }
 
     async fn set_default(
@@ -146,6 +159,16 @@ impl GuardrailRepository for MemoryGuardrails {
 
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         Ok(self.0.state().guardrail(id).cloned())
+    }
+
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        let has_name = |guardrail: &&Guardrail| match name.id::<GuardrailId>() {
+            Some(id) => guardrail.id == id,
+            None => guardrail.name.as_str() == name.as_str(),
+        };
+        let state = self.0.state();
+        let visible = state.guardrails.iter().filter(|guardrail| within.contains(guardrail.workspace_id));
+        Ok(visible.filter(has_name).take(ResourceName::MAX_MATCHES).cloned().collect())
     }
 
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
@@ -198,14 +221,15 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(true)
     }
 
-    async fn assign_keys(
+    async fn assign_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
-        let mut state = self.0.state();
-        let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
+        let (mut stored_state, actor) = (self.0.state(), change.by().actor());
+        let workspace_id = stored_state.check_assignment(id, change)?;
+        let mut state = stored_state.clone();
         let (mut holding, mut changed, mut hashes) = (HashSet::new(), Vec::new(), Vec::new());
         let now = self.0.now();
         for name in keys {
@@ -220,10 +244,13 @@ impl GuardrailRepository for MemoryGuardrails {
             }
         }
         if !changed.is_empty() {
+            let audit = change.audited(keys_assigned(actor, id, &changed), &(holding.len() as u64));
+            state.check_repetition(&audit, now)?;
             state.changed(now, ChangeSubject::keys_of(workspace_id, &hashes));
-            state.note(&keys_assigned(actor, id, &changed), now);
+            state.note(&audit, now);
+            *stored_state = state;
         }
-        Ok(Some(holding.len() as u64))
+        Ok(holding.len() as u64)
     }
 
     async fn list_keys(
@@ -255,15 +282,15 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(AssignmentPage { assignments: page.collect(), total })
     }
 
-    async fn remove_keys(
+    async fn remove_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
-        let mut state = self.0.state();
-        let Some(guardrail) = state.guardrails.iter().find(|stored| stored.id == id) else { return Ok(None) };
-        let workspace_id = guardrail.workspace_id;
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
+        let mut stored_state = self.0.state();
+        let workspace_id = stored_state.check_assignment(id, change)?;
+        let mut state = stored_state.clone();
         let (mut removed, mut hashes) = (Vec::new(), Vec::new());
         for name in keys {
             let Some(stored) = state.live_key(name).filter(|stored| stored.key.guardrail_id == Some(id)) else {
@@ -273,16 +300,54 @@ impl GuardrailRepository for MemoryGuardrails {
             removed.push(stored.key.id);
             hashes.push(stored.key.hash);
         }
+        let count = removed.len() as u64;
         if !removed.is_empty() {
+            let audit = change.audited(keys_removed(change.by().actor(), id, &removed), &count);
+            state.check_repetition(&audit, self.0.now())?;
             state.changed(self.0.now(), ChangeSubject::keys_of(workspace_id, &hashes));
-            state.note(&keys_removed(actor, id, &removed), self.0.now());
+            state.note(&audit, self.0.now());
+            *stored_state = state;
         }
-        Ok(Some(removed.len() as u64))
+        Ok(count)
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
         let state = self.0.state();
         let holding = state.keys.values().filter(|stored| !stored.deleted && stored.key.guardrail_id == Some(id));
         Ok(holding.map(|_| 1).sum())
+    }
+}
+
+/// Assigns keys as an actor; `None` if the guardrail does not exist.
+///
+/// # Errors
+/// The store failed.
+pub async fn assign_keys(
+    guardrails: &dyn GuardrailRepository,
+    id: GuardrailId,
+    keys: &[KeyReference],
+    actor: &Actor,
+) -> Result<Option<u64>, StoreError> {
+    found(guardrails.assign_keys(id, keys, &Change::plain(&Authority::operator(actor.clone()))).await)
+}
+
+/// Removes keys as an actor; `None` if the guardrail does not exist.
+///
+/// # Errors
+/// The store failed.
+pub async fn remove_keys(
+    guardrails: &dyn GuardrailRepository,
+    id: GuardrailId,
+    keys: &[KeyReference],
+    actor: &Actor,
+) -> Result<Option<u64>, StoreError> {
+    found(guardrails.remove_keys(id, keys, &Change::plain(&Authority::operator(actor.clone()))).await)
+}
+
+fn found(count: Result<u64, AssignKeysError>) -> Result<Option<u64>, StoreError> {
+    match count {
+        Ok(count) => Ok(Some(count)),
+        Err(AssignKeysError::Store(error)) => Err(error),
+        Err(_) => Ok(None),
     }
 }

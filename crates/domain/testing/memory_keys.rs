@@ -51,17 +51,23 @@ impl State {
         key.guardrail_id.is_none_or(is_beside)
     }
 
-    /// Checks that a lasting unrestricted key is left when `before` becomes `after`.
+    /// Checks that an unrestricted key is left when `before` becomes `after`.
     fn check_last_key(
         &self,
         before: &ApiKey,
         after: Option<&ApiKey>,
         rule: LastKeyRule,
+        now: DateTime<Utc>,
     ) -> Result<(), LastUnrestrictedKey> {
-        let is_other = |stored: &&StoredKey| !stored.deleted && stored.key.id != before.id;
-        let is_left = || self.keys.values().filter(is_other).any(|stored| stored.key.is_lasting_unrestricted());
-        let loses = before.is_lasting_unrestricted() && !after.is_some_and(ApiKey::is_lasting_unrestricted);
-        if rule == LastKeyRule::Enforced && loses && !is_left() { Err(LastUnrestrictedKey) } else { Ok(()) }
+        let others = self.keys.values().filter(|stored| !stored.deleted && stored.key.id != before.id);
+        let others = others.map(|stored| (&stored.key, before.expires_at.map(|_| now)));
+        let mut left = others.chain(after.map(|after| (after, before.expires_at)));
+        let is_left = |(key, until): (&ApiKey, Option<DateTime<Utc>>)| {
+            key.is_unrestricted_at(now)
+                && (key.expires_at.is_none() || until.is_some_and(|at| key.expires_at >= Some(at)))
+        };
+        let is_free = rule == LastKeyRule::Waived || !before.is_unrestricted_at(now) || left.any(is_left);
+        if is_free { Ok(()) } else { Err(LastUnrestrictedKey) }
     }
 }
 
@@ -111,7 +117,8 @@ impl ApiKeyRepository for MemoryApiKeys {
         let is_previous = |hash: ApiKeyHash| hashes == Some((hash, hash));
         let has_name = |key: &ApiKey| {
             let is_previous = || key.previous_secret.is_some_and(|secret| is_previous(secret.hash));
-            let is_other = || is_hash(key.hash) || is_previous() || key.name.as_str() == name.as_str();
+            let is_named = || !hashes.is_some_and(|(first, last)| first == last) && key.name.as_str() == name.as_str();
+            let is_other = || is_hash(key.hash) || is_previous() || is_named();
             name.id::<ApiKeyId>().map_or_else(is_other, |id| key.id == id)
         };
         let is_within = |key: &ApiKey| match key.scope.workspace_id() {
@@ -180,7 +187,7 @@ impl ApiKeyRepository for MemoryApiKeys {
         let subjects: Vec<_> = hashes(&found).map(ChangeSubject::Key).collect();
         let secrets = (found.hash, found.label.clone(), found.previous_secret.filter(|_| !after.disabled));
         let changed = ApiKey { hash: secrets.0, label: secrets.1, previous_secret: secrets.2, ..after.clone() };
-        state.check_last_key(&found, Some(&changed), rule)?;
+        state.check_last_key(&found, Some(&changed), rule, self.0.now())?;
         if let Some(stored) = state.live_key(&after.id.into()) {
             if stored.key.guardrail_id != changed.guardrail_id {
                 stored.assigned = changed.guardrail_id.map(|_| (audit.actor.name.clone(), now));
@@ -198,7 +205,8 @@ impl ApiKeyRepository for MemoryApiKeys {
 
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.0.begin(audit)?;
-        let is_before = |stored: &&mut StoredKey| stored.key.hash == before.hash;
+        let is_before =
+            |stored: &&mut StoredKey| stored.key.hash == before.hash && changeable(&stored.key) == changeable(before);
         let Some(stored) = state.live_key(&before.id.into()).filter(is_before) else { return Ok(false) };
         let subjects: Vec<_> = hashes(&stored.key).map(ChangeSubject::Key).collect();
         (stored.key.hash, stored.key.label) = (after.hash, after.label.clone());
@@ -213,7 +221,7 @@ impl ApiKeyRepository for MemoryApiKeys {
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
         let found = state.live_key(&before.id.into()).filter(is_before).map(|stored| stored.key.clone());
         let Some(found) = found else { return Ok(false) };
-        state.check_last_key(&found, None, rule)?;
+        state.check_last_key(&found, None, rule, self.0.now())?;
         if let Some(stored) = state.live_key(&found.id.into()) {
             stored.deleted = true;
         }

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::repetition::{IdempotentRequests, REPETITION_KEPT, RepetitionScope, StoredRepetition};
 
 impl State {
-    fn repetition(&self, scope: &RepetitionScope, now: DateTime<Utc>) -> Option<&StoredRepetition> {
+    pub(super) fn repetition(&self, scope: &RepetitionScope, now: DateTime<Utc>) -> Option<&StoredRepetition> {
         let (stored, at) = self.repetitions.get(scope)?;
         (*at > now - REPETITION_KEPT).then_some(stored)
     }

@@ -83,7 +83,6 @@ impl UsageRepository for MemoryUsage {
                 continue;
             }
             let mut row = UsageSum::default();
-            let mut name = Vec::new();
             for group in &query.groups {
                 match group {
                     UsageGroup::Day => row.day = Some(day),
@@ -93,21 +92,17 @@ impl UsageRepository for MemoryUsage {
                     UsageGroup::Provider => row.provider = Some(provider.clone()),
                     UsageGroup::User => row.user.clone_from(&user),
                 }
-                name.push(match group {
-                    UsageGroup::Day => Some(day.to_string()),
-                    UsageGroup::Workspace => Some(workspace_id.to_string()),
-                    UsageGroup::Key => Some(api_key.to_string()),
-                    UsageGroup::Model => Some(model.clone()),
-                    UsageGroup::Provider => Some(provider.clone()),
-                    UsageGroup::User => user.clone(),
-                });
             }
             let workspace = row.workspace_id.and_then(|id| state.workspaces.iter().find(|own| own.id == id));
             row.workspace_name = workspace.map(|workspace| workspace.name.as_str().to_owned());
             let key = row.api_key.and_then(|id| state.keys.get(&id));
             row.key_name = key.map(|stored| stored.key.name.as_str().to_owned());
-            let sum = rows.entry(name).or_insert(row);
+            let sum = rows.entry(group_names(&row, &query.groups)).or_insert(row);
             sum.totals = sum.totals.checked_add(totals)?;
+        }
+        if let Some(after) = &query.after {
+            let after = group_names(after, &query.groups);
+            rows.retain(|name, _| *name > after);
         }
         Ok(rows.into_values().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
     }
@@ -124,6 +119,19 @@ impl UsageRepository for MemoryUsage {
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
         Ok(self.0.state().ledger.recorded_bytes(workspace_id, self.0.now()))
     }
+}
+
+/// Returns the members of a row by which rows are ordered.
+fn group_names(row: &UsageSum, groups: &[UsageGroup]) -> Vec<Option<String>> {
+    let name = |group: &UsageGroup| match group {
+        UsageGroup::Day => row.day.map(|day| day.to_string()),
+        UsageGroup::Workspace => row.workspace_id.map(|id| id.to_string()),
+        UsageGroup::Key => row.api_key.map(|id| id.to_string()),
+        UsageGroup::Model => row.model.clone(),
+        UsageGroup::Provider => row.provider.clone(),
+        UsageGroup::User => row.user.clone(),
+    };
+    groups.iter().map(name).collect()
 }
 
 fn wanted(record: &UsageRecord, filter: &UsageFilter) -> bool {

@@ -14,8 +14,8 @@ use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::naming::ResourceName;
 use crate::workspace::{
-    Credit, CreditEdit, Workspace, WorkspaceContents, WorkspaceDeletion, WorkspaceError, WorkspaceInsertion,
-    WorkspaceRepository, WorkspaceSlug, WorkspaceUpdate,
+    Credit, CreditEdit, Workspace, WorkspaceContent, WorkspaceContents, WorkspaceDeletion, WorkspaceError,
+    WorkspaceInsertion, WorkspaceRepository, WorkspaceSlug, WorkspaceUpdate,
 };
 
 impl State {
@@ -75,6 +75,8 @@ impl State {
             documents: self.documents.values().filter(is_here).count() as u64,
             guardrails: self.guardrails.iter().filter(|one| one.workspace_id == id).count() as u64,
             destinations: self.destinations.iter().filter(|one| one.workspace_id == id).count() as u64,
+            presets: self.presets.iter().filter(|(preset, _)| preset.workspace_id == id).count() as u64,
+            container_files: 0,
         }
     }
 
@@ -205,7 +207,13 @@ impl WorkspaceRepository for MemoryWorkspaces {
         Ok(WorkspaceUpdate::Updated)
     }
 
-    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+    async fn delete(
+        &self,
+        before: &Workspace,
+        with_presets: bool,
+        container_files: u64,
+        audit: &AuditDraft,
+    ) -> Result<WorkspaceDeletion, StoreError> {
         let mut state = self.0.begin(audit)?;
         let id = before.id;
         let Some(workspace) = state.workspace(id) else { return Ok(WorkspaceDeletion::Unknown) };
@@ -215,7 +223,8 @@ impl WorkspaceRepository for MemoryWorkspaces {
         if workspace.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
         }
-        let contents = state.contents(id);
+        let contents = WorkspaceContents { container_files, ..state.contents(id) };
+        let contents = if with_presets { contents.without(&[WorkspaceContent::Presets]) } else { contents };
         if !contents.is_empty() {
             return Ok(WorkspaceDeletion::NotEmpty(contents));
         }

@@ -55,6 +55,7 @@ pub use event_count::*;
 pub use faulty_budget_store::*;
 pub use join::*;
 pub use memory_blob_store::*;
+pub use memory_guardrails::{assign_keys, remove_keys};
 pub use memory_journal::*;
 pub use memory_keys::{delete_key, set_disabled};
 pub use memory_message_sender::*;

@@ -97,11 +97,11 @@ impl Fixture {
         let (id, question, value) = (row.id.clone(), row.answer.question.clone(), row.answer.decision.clone());
         let mut evidence = MockEvidenceRepository::new();
         evidence.expect_find().returning(move |_| Ok(vec![row.clone()]));
-        evidence.expect_label().returning(|_, _, _| Ok(vec![LabelOutcome::Changed]));
+        evidence.expect_label().returning(|_, _, _, _| Ok(vec![LabelOutcome::Changed]));
         let presets = self.store.presets();
         let labels = LabelAnswers { evidence: Arc::new(evidence), presets, ledger: Arc::new(ledger) };
         let draft = LabelDraft { id, question, value, source: LabelSource::Human };
-        let outcome = labels.execute(by, &[draft]).await?.remove(0);
+        let outcome = labels.execute(&Change::plain(by), &[draft]).await?.remove(0);
         outcome.map(drop).map_err(|error| EvidenceError::Label { question: "q".to_owned(), error })
     }
 
@@ -185,7 +185,7 @@ fn webhook() -> DestinationFields {
         name: Some("d".to_owned()),
         kind: Some("webhook".to_owned()),
         url: Some("https://example.com/in".to_owned()),
-        secret: Some("a secret of sufficient length".to_owned()),
+        secret: Edit::Set("a secret of sufficient length".to_owned()),
         ..DestinationFields::default()
     }
 }
@@ -316,7 +316,12 @@ fn guardrail_cases() -> Vec<Case> {
         ),
         Case("list guardrails", READ, None, case!(|f, by, p| f.guardrails().list(by, Some(p.workspace), 0, 9))),
         Case("get guardrail", READ, None, case!(|f, by, p| f.guardrails().get(by, &p.guardrail.to_string()))),
-        Case("list versions", READ, None, case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string()))),
+        Case(
+            "list versions",
+            READ,
+            None,
+            case!(|f, by, p| f.guardrails().list_versions(by, &p.guardrail.to_string(), 0, 9)),
+        ),
         Case("get version", READ, None, case!(|f, by, p| f.guardrails().get_version(by, &p.guardrail.to_string(), 1))),
         Case(
             "list assigned keys",
@@ -329,7 +334,7 @@ fn guardrail_cases() -> Vec<Case> {
             WRITE,
             None,
             case!(|f, by, p| AssignKeysToGuardrail::new(f.store.guardrails()).execute(
-                by,
+                &Change::plain(by),
                 &p.guardrail.to_string(),
                 [p.key.as_str().to_owned()]
             )),
@@ -338,7 +343,11 @@ fn guardrail_cases() -> Vec<Case> {
             "remove keys",
             WRITE,
             None,
-            case!(|f, by, p| f.guardrails().remove_keys(by, &p.guardrail.to_string(), [p.key.as_str().to_owned()])),
+            case!(|f, by, p| f.guardrails().remove_keys(
+                &Change::plain(by),
+                &p.guardrail.to_string(),
+                [p.key.as_str().to_owned()]
+            )),
         ),
         Case(
             "create guardrail",
@@ -451,7 +460,12 @@ fn destination_cases() -> Vec<Case> {
                 &DestinationFields { name: Some("n".to_owned()), ..DestinationFields::default() }
             )),
         ),
-        Case("test destination", WRITE, None, case!(|f, by, p| f.destinations().test(by, &p.destination.to_string()))),
+        Case(
+            "test destination",
+            WRITE,
+            None,
+            case!(|f, by, p| f.destinations().test(&Change::plain(by), &p.destination.to_string())),
+        ),
         Case(
             "delete destination",
             WRITE,
@@ -467,7 +481,7 @@ fn destination_cases() -> Vec<Case> {
                 f.store.destinations(),
                 Arc::clone(&f.clock) as _
             )
-            .execute(by, Some(p.destination))),
+            .execute(&Change::plain(by), Some(p.destination))),
         ),
         Case(
             "retry all dead letters",
@@ -478,7 +492,7 @@ fn destination_cases() -> Vec<Case> {
                 f.store.destinations(),
                 Arc::clone(&f.clock) as _
             )
-            .execute(by, None)),
+            .execute(&Change::plain(by), None)),
         ),
     ]
 }
@@ -647,7 +661,8 @@ async fn management_keys_are_visible_to_unrestricted_callers_only() {
         assert_eq!(keys.delete(&Change::plain(&by), &name).await.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(keys.update(&Change::plain(&by), &name, &disabled()).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    let change = ApiKeyChange { access: Some(ManagementAccess::Read), ..ApiKeyChange::default() };
+    let scope = |access, workspaces| Edit::Set(ManagementScope::try_new(access, workspaces).unwrap());
+    let change = ApiKeyChange { management: scope(ManagementAccess::Read, None), ..ApiKeyChange::default() };
     let unrestricted = caller(ManagementAccess::Write, None);
     let narrowed = keys.update(&Change::plain(&unrestricted), &name, &change).await.unwrap();
     assert_eq!(narrowed.scope.management().unwrap().access(), ManagementAccess::Read);
@@ -663,12 +678,11 @@ async fn last_unrestricted_key_is_changed_by_the_operator_only() {
     let (name, keys): (ResourceName, _) = ((&key.id).into(), fixture.keys());
     let by = caller(ManagementAccess::Write, None);
     let expiry = Edit::Set("2100-01-01T00:00:00Z".parse().unwrap());
+    let scope = |access, workspaces| Edit::Set(ManagementScope::try_new(access, workspaces).unwrap());
+    let one = Some(vec![WorkspaceId::from_uuid(SequentialIds::uuid(1))]);
     let changes = [
-        ApiKeyChange { access: Some(ManagementAccess::Keys), ..ApiKeyChange::default() },
-        ApiKeyChange {
-            workspaces: Edit::Set(vec![WorkspaceId::from_uuid(SequentialIds::uuid(1))]),
-            ..ApiKeyChange::default()
-        },
+        ApiKeyChange { management: scope(ManagementAccess::Keys, None), ..ApiKeyChange::default() },
+        ApiKeyChange { management: scope(ManagementAccess::Write, one), ..ApiKeyChange::default() },
         ApiKeyChange { expires_at: expiry, ..ApiKeyChange::default() },
     ];
     for change in &changes {

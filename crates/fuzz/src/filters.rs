@@ -19,7 +19,7 @@ fn compiled(action: FilterAction) -> Option<CompiledFilters> {
     let custom = |pattern: &&str| ContentFilter { pattern: (*pattern).to_owned(), action, label: None };
     let rules = GuardrailRules {
         content_filters: patterns.iter().map(custom).collect(),
-        content_filter_builtins: BuiltinFilter::ALL.map(|slug| BuiltinContentFilter { slug, action }).to_vec(),
+        content_filter_builtins: BuiltinFilter::ALL.map(|slug| BuiltinContentFilter::new(slug, action)).to_vec(),
         ..GuardrailRules::default()
     };
     let id = "00000000-0000-7000-8000-000000000001".parse().ok()?;

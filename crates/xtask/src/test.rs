@@ -25,7 +25,7 @@ const DATABASE: &str = "TOLLGATE_TEST_DATABASE";
 
 /// The end-to-end tests that run again on PostgreSQL: those of shared state and of money. Left out are tests that damage
 /// rows by SQL of SQLite, and one that makes the row of a lost process older.
-const ON_POSTGRES: [&str; 19] = [
+const ON_POSTGRES: [&str; 23] = [
     "replicas::",
     "propagation::",
     "limits::",
@@ -41,6 +41,10 @@ const ON_POSTGRES: [&str; 19] = [
     "promote::",
     "workspace_command::",
     "rejections::",
+    "cascades::",
+    "evidence::",
+    "presets::",
+    "evaluations::",
     "--skip",
     "table_with_several_pages_is_complete",
     "--skip",

@@ -44,6 +44,25 @@ async fn evidence_survives_a_crash_once_and_takes_labels_from_files() -> Result<
     }
     let counts = instance.json(&["labels", "import", "labels.csv", "--from-line", "4", "--source", "human"]).await?;
     ensure!(counts == json!({"changed": 1, "unchanged": 0, "rejected": 0}), "{counts}");
+    // An import that is repeated leaves a newer label.
+    let again = instance.run(&["labels", "import", "labels.csv", "--source", "system", "--json"]).await?;
+    ensure!(again.stdout == imported.stdout, "{}", String::from_utf8_lossy(&again.stderr));
+    let label = &read("&labelled=true").await?["data"][0]["label"];
+    ensure!((&label["source"], &label["version"]) == (&json!("human"), &json!(2)), "{label}");
+
+    // A byte that is no UTF-8 and an open quote, in a file as spreadsheets write it.
+    let [one, two] = [&ids[3], &ids[4]];
+    let text = format!("generation_id,question,label\r\n\r\n{one},refund,\u{1}\r\n{one},refund,true\r\n\"{two},x");
+    let bytes: Vec<u8> = text.bytes().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
+    std::fs::write(instance.path().join("damaged.csv"), bytes)?;
+    let damaged = ["labels", "import", "damaged.csv", "--source", "human"];
+    let said = instance.refused(&damaged).await?;
+    ensure!(said.contains("line 3: is not UTF-8") && said.contains("line 5: a quote is not closed"), "{said}");
+    ensure!(said.contains("continue with --from-line 5"), "{said}");
+    let rows = read("&labelled=true").await?;
+    ensure!(rows["data"][0]["generation_id"] == **one, "{rows}");
+    let said = instance.refused(&[&damaged[..], &["--from-line", "5"]].concat()).await?;
+    ensure!(!said.contains("line 3") && said.contains("line 5: a quote is not closed"), "{said}");
     let audited = instance.run(&["doctor", "--audit"]).await?;
     ensure!(audited.status.success(), "{}", String::from_utf8_lossy(&audited.stdout));
     Ok(())

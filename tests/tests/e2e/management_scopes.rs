@@ -230,7 +230,7 @@ async fn changed_scope_is_in_force_within_a_second_and_audited() -> Result<()> {
     ensure!(instance.json(&["key", "show", &key.id]).await?["management"] == widened["management"]);
     outdated_for(&scopes.gateway.server, &call, 200, Instant::now()).await?;
     let said = instance.refused(&["key", "update", &scopes.callers[0].id, "--access", "read"]).await?;
-    ensure!(said.contains("only a management key has access and workspaces"), "{said}");
+    ensure!(said.contains("only a management key has a scope"), "{said}");
     instance.json(&["audit", "verify"]).await?;
     Ok(())
 }

@@ -91,9 +91,12 @@ const BEFORE: &[(&str, &str, (&str, &str, &str))] = &[
 /// The other routes that are no reads, and the reason. Those of Decisions change no record of the management.
 const OTHERS: &[(&str, &str)] = &[
     ("POST /containers/{}/files/{}/promote", "has tests of its own: idempotency.rs and interrupted_promotions.rs"),
-    ("POST /generation/feedback", "evidence without an audit entry: contract/evidence.rs has the repetition"),
+    (
+        "POST /generation/feedback",
+        "evidence without an audit entry: contract/evidence.rs and http/evidence.rs repeat it",
+    ),
     ("POST /guardrails/{}/explain", "changes nothing"),
-    ("POST /labels", "evidence without an audit entry: contract/evidence.rs has the repetition"),
+    ("POST /labels", "evidence without an audit entry: contract/evidence.rs and http/evidence.rs repeat it"),
     ("POST /observability/destinations/{}/retry", "needs dead letters: broadcast.rs"),
     ("POST /observability/destinations/{}/test", "changes nothing: sends a test trace"),
     ("POST /providers/{}/test", "changes nothing: makes a test call"),

@@ -96,7 +96,7 @@ pub const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("destination retry {destination}", "", Always),
     ("destination delete {destination}", "", Always),
     ("key delete {key}", "", Always),
-    ("workspace delete {workspace} --with keys", "", Always),
+    ("workspace delete {workspace} --with keys,presets,container_files", "", Always),
 ];
 
 /// The commands that are no clients: they need the machine or a stopped server, or send requests of an application.

@@ -47,11 +47,11 @@ async fn workspace_is_deleted_with_named_contents_only() -> Result<()> {
         let mut arguments = vec!["workspace", "delete", "acme"];
         arguments.extend(with.iter().flat_map(|with| ["--with", with]));
         let said = instance.refused(&arguments).await?;
-        ensure!(said.contains("guardrails: 1") && said.contains("with"), "{said}");
+        ensure!(said.contains("guardrails: 1, container_files: 1") && said.contains("with"), "{said}");
         gateway.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     }
     let since = Instant::now();
-    let arguments = ["workspace", "delete", "acme", "--with", "keys,documents,guardrails"];
+    let arguments = ["workspace", "delete", "acme", "--with", "keys,documents,guardrails,container_files"];
     let deleted = instance.json(&arguments).await?;
     ensure!(deleted["deleted"] == true, "{deleted}");
     let call = tollgate_tests::decisions(&key.secret, body("sandbox/decider"));

@@ -60,7 +60,7 @@ impl IdempotentRequests for SeaOrmIdempotentRequests {
 ///
 /// # Errors
 /// [`StoreError::Repeated`] if a request of this scope is stored.
-pub(super) async fn store(
+pub(crate) async fn store(
     transaction: &impl ConnectionTrait,
     stored: &StoredRepetition,
     at: DateTime<Utc>,

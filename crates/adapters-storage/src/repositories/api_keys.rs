@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::api_key::{
     ApiKey, ApiKeyRepository, ApiKeyScope, KeyFilter, KeyGrant, KeyGrants, KeyIdentity, KeyInsertion, KeyReference,
     KeyUpdate, LastKeyRule, LastUnrestrictedKey, StoreKeyError,
@@ -91,10 +92,7 @@ impl SeaOrmApiKeyRepository {
         if changed.rows_affected == 0 {
             return Ok(Change::Rejected);
         }
-        if rule == LastKeyRule::Enforced
-            && is_lasting_unrestricted(&before)
-            && !any_lasting_unrestricted_key(&transaction).await?
-        {
+        if rule == LastKeyRule::Enforced && !is_unrestricted_left(&transaction, &before, self.database.now()).await? {
             return Ok(Change::OfLastKey);
         }
         let mut rows = RowChanges::default();
@@ -115,7 +113,7 @@ enum Change {
     Committed,
     /// The key is not live, or differs.
     Rejected,
-    /// It would leave no lasting unrestricted key.
+    /// It would leave no unrestricted key.
     OfLastKey,
 }
 
@@ -232,7 +230,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let row = to_row(after);
         let rotation = Entity::update_many()
-            .filter(Column::Hash.eq(hash_column(&before.hash)))
+            .filter(is_state_of(&to_row(before)).add(Column::Hash.eq(hash_column(&before.hash))))
             .col_expr(Column::Hash, Expr::value(hash_column(&after.hash)))
             .col_expr(Column::Label, Expr::value(after.label.as_str()))
             .col_expr(Column::PreviousHash, Expr::value(row.previous_hash))
@@ -378,19 +376,29 @@ pub(super) async fn any_management_key(connection: &impl ConnectionTrait) -> Res
     Ok(query.one(connection).await.map_err(store_error)?.is_some())
 }
 
-/// Returns true for an unrestricted management key that is enabled and has no expiry.
-fn is_lasting_unrestricted(row: &Model) -> bool {
-    let is_unrestricted = row.management_access.as_deref() == Some(ManagementAccess::Write.as_str());
-    is_unrestricted && row.management_workspaces.is_none() && !row.disabled && row.expires_at.is_none()
-}
-
-/// Returns true if a live key is such as [`is_lasting_unrestricted`].
-async fn any_lasting_unrestricted_key(connection: &impl ConnectionTrait) -> Result<bool, StoreError> {
+/// Returns true if a key other than an enabled and unexpired unrestricted one changed, or if one is left: another one,
+/// without an expiry if the key had none, or the key itself, whose expiry is no earlier.
+async fn is_unrestricted_left(
+    connection: &impl ConnectionTrait,
+    before: &Model,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let is_unrestricted = before.management_access.as_deref() == Some(ManagementAccess::Write.as_str())
+        && before.management_workspaces.is_none();
+    let is_expired = before.expires_at.is_some_and(|at| at <= millis(now));
+    if !is_unrestricted || before.disabled || is_expired {
+        return Ok(true);
+    }
+    let mut is_valid = Condition::any().add(Column::ExpiresAt.is_null());
+    if let Some(until) = before.expires_at {
+        let is_other = Condition::all().add(Column::Id.ne(before.id.clone())).add(Column::ExpiresAt.gt(millis(now)));
+        is_valid = is_valid.add(Column::ExpiresAt.gte(until)).add(is_other);
+    }
     let query = Entity::find()
         .filter(Column::ManagementAccess.eq(ManagementAccess::Write.as_str()))
         .filter(Column::ManagementWorkspaces.is_null())
         .filter(Column::Disabled.eq(false))
         .filter(Column::Deleted.eq(false))
-        .filter(Column::ExpiresAt.is_null());
+        .filter(is_valid);
     Ok(query.one(connection).await.map_err(store_error)?.is_some())
 }

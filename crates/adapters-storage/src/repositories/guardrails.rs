@@ -2,15 +2,17 @@
 
 use async_trait::async_trait;
 use domain::api_key::KeyReference;
-use domain::audit::{Actor, AuditDraft};
+use domain::audit::AuditDraft;
 use domain::authority::ManagementScope;
+use domain::change::Change;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
-    AssignmentPage, Guardrail, GuardrailName, GuardrailPage, GuardrailRepository, GuardrailRules, GuardrailVersion,
-    PlacedGuardrail, keys_assigned, keys_removed,
+    AssignKeysError, AssignmentPage, Guardrail, GuardrailName, GuardrailPage, GuardrailRepository, GuardrailRules,
+    GuardrailVersion, PlacedGuardrail, keys_assigned, keys_removed,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
+use domain::naming::{NameError, ResourceName};
 use domain::secret::ApiKeyHash;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -93,11 +95,13 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         Ok(true)
     }
 
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError> {
         let Some(row) = find(self.database.readers()?, id).await? else { return Ok(Vec::new()) };
         let kept = guardrail_versions::Entity::find()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
+            .filter(guardrail_versions::Column::Version.lte(i64::from(newest)))
             .order_by_desc(guardrail_versions::Column::Version)
+            .limit(limit)
             .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
@@ -129,6 +133,18 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         let found = find(self.database.readers()?, id).await?;
         found.as_ref().map(to_guardrail).transpose()
+    }
+
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError> {
+        let has_name = match name.id::<GuardrailId>() {
+            Some(id) => Column::Id.eq(id.to_string()),
+            None => Column::Name.eq(name.as_str()),
+        };
+        let query = Entity::find().filter(has_name).filter(is_within(Column::WorkspaceId, within));
+        let query = query.order_by_desc(Column::CreatedAt).order_by_desc(Column::Id);
+        let query = query.limit(ResourceName::MAX_MATCHES as u64);
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        rows.iter().map(to_guardrail).collect()
     }
 
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
@@ -197,21 +213,21 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         Ok(true)
     }
 
-    async fn assign_keys(
+    async fn assign_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
         let transaction = self.database.begin().await?;
-        let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
+        let guardrail = find_accepted(&transaction, id, change).await?;
         let mut keys = find_assignable(&transaction, &guardrail.workspace_id, keys).await?;
         let holding = keys.len() as u64;
         keys.retain(|key| key.guardrail_id.as_ref() != Some(&guardrail.id));
         if keys.is_empty() {
-            return Ok(Some(holding));
+            return Ok(holding);
         }
-        let now = self.database.now();
+        let (now, actor) = (self.database.now(), change.by().actor());
         let mut rows = RowChanges::default();
         for piece in chunks_of(&keys, ASSIGNED_AT_ONCE) {
             for key in piece {
@@ -223,19 +239,20 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
         let hashes: Vec<ApiKeyHash> = keys.iter().map(|key| key.hash).collect();
         let changed: Vec<ApiKeyId> = keys.iter().map(|key| key.id).collect();
-        let (subjects, audit) = (ChangeSubject::keys_of(workspace_id, &hashes), keys_assigned(actor, id, &changed));
+        let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
+        let audit = change.audited(keys_assigned(actor, id, &changed), &holding);
         commit_change(transaction, now, (&subjects, LimitChange::None), &audit, &rows).await?;
-        Ok(Some(holding))
+        Ok(holding)
     }
 
-    async fn remove_keys(
+    async fn remove_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError> {
         let transaction = self.database.begin().await?;
-        let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
+        let guardrail = find_accepted(&transaction, id, change).await?;
         let (mut removed, mut hashes) = (Vec::new(), Vec::new());
         let mut rows = RowChanges::default();
         for (column, names) in by_column(keys) {
@@ -260,14 +277,15 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
                 }
             }
         }
+        let count = removed.len() as u64;
         if !removed.is_empty() {
             removed.sort_unstable();
             let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
             let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
-            let audit = keys_removed(actor, id, &removed);
+            let audit = change.audited(keys_removed(change.by().actor(), id, &removed), &count);
             commit_change(transaction, self.database.now(), (&subjects, LimitChange::None), &audit, &rows).await?;
         }
-        Ok(Some(removed.len() as u64))
+        Ok(count)
     }
 
     async fn list_keys(
@@ -306,6 +324,23 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
 
 async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
+}
+
+/// Returns the row of a guardrail whose version the caller accepts.
+async fn find_accepted(
+    transaction: &impl ConnectionTrait,
+    id: GuardrailId,
+    change: &Change<'_, u64>,
+) -> Result<Model, AssignKeysError> {
+    let row = find(transaction, id).await?.ok_or(NameError::Unknown)?;
+    if change.is_conditional() {
+        let guardrail = to_guardrail(&row)?;
+        let workspace = workspace_by_id(guardrail.workspace_id).one(transaction).await.map_err(store_error)?;
+        let default = workspace.and_then(|workspace| workspace.default_guardrail_id);
+        let workspace_default = default.as_ref() == Some(&row.id);
+        change.check_version(PlacedGuardrail { guardrail, workspace_default }.version())?;
+    }
+    Ok(row)
 }
 
 /// Returns the row of a guardrail if its version and its place as the default are still those.

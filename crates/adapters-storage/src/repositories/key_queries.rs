@@ -27,14 +27,11 @@ pub(super) fn select_named(name: &ResourceName, within: &ManagementScope, now: D
     let has_name = match (name.id::<ApiKeyId>(), name.hashes()) {
         (Some(id), _) => Condition::all().add(Column::Id.eq(key_column(id))),
         (None, None) => Condition::all().add(Column::Name.eq(name.as_str())),
-        (None, Some((first, last))) => {
-            let by_hash = if first == last {
-                has_secret(hash_column(&first), now)
-            } else {
-                Condition::any().add(Column::Hash.between(hash_column(&first), hash_column(&last)))
-            };
-            by_hash.add(Column::Name.eq(name.as_str()))
-        }
+        // A whole hash is nothing else: a key with such a name must not hide the key of the hash.
+        (None, Some((first, last))) if first == last => has_secret(hash_column(&first), now),
+        (None, Some((first, last))) => Condition::any()
+            .add(Column::Hash.between(hash_column(&first), hash_column(&last)))
+            .add(Column::Name.eq(name.as_str())),
     };
     let is_within = match within.workspaces() {
         Some(own) => within_workspaces(own),

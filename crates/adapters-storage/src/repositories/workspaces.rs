@@ -175,7 +175,13 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(WorkspaceUpdate::Updated)
     }
 
-    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError> {
+    async fn delete(
+        &self,
+        before: &Workspace,
+        with_presets: bool,
+        container_files: u64,
+        audit: &AuditDraft,
+    ) -> Result<WorkspaceDeletion, StoreError> {
         let (transaction, id, expected) = (self.database.begin().await?, before.id, before);
         let Some(before) = workspace_by_id(id).one(&transaction).await.map_err(store_error)? else {
             return Ok(WorkspaceDeletion::Unknown);
@@ -186,7 +192,10 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         if before.is_default {
             return Ok(WorkspaceDeletion::IsDefault);
         }
-        let contents = contents(&transaction, &before.id).await?;
+        if with_presets {
+            presets::delete_of_workspace(&transaction, &before.id).await?;
+        }
+        let contents = WorkspaceContents { container_files, ..contents(&transaction, &before.id).await? };
         if !contents.is_empty() {
             return Ok(WorkspaceDeletion::NotEmpty(contents));
         }
@@ -199,7 +208,6 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             .map_err(store_error)?;
         let mut rows = RowChanges::default();
         rows.record_change(&transaction, &before).await?;
-        presets::delete_of_workspace(&transaction, &before.id).await?;
         commit_change(transaction, now, (&[ChangeSubject::Workspace(id)], LimitChange::None), audit, &rows).await?;
         Ok(WorkspaceDeletion::Deleted)
     }
@@ -269,11 +277,14 @@ async fn contents(connection: &impl ConnectionTrait, id: &str) -> Result<Workspa
     let guardrails = entities::guardrails::Entity::find().filter(entities::guardrails::Column::WorkspaceId.eq(id));
     let destinations =
         entities::destinations::Entity::find().filter(entities::destinations::Column::WorkspaceId.eq(id));
+    let presets = entities::presets::Entity::find().filter(entities::presets::Column::WorkspaceId.eq(id));
     Ok(WorkspaceContents {
         keys: keys.count(connection).await.map_err(store_error)?,
         documents: documents.count(connection).await.map_err(store_error)?,
         guardrails: guardrails.count(connection).await.map_err(store_error)?,
         destinations: destinations.count(connection).await.map_err(store_error)?,
+        presets: presets.count(connection).await.map_err(store_error)?,
+        container_files: 0,
     })
 }
 

@@ -51,8 +51,10 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
          CAST(SUM(cost_pico / {MILLION}) AS bigint), CAST(SUM(cost_pico % {MILLION}) AS bigint)"
     );
     let mut conditions = vec![format!("{time} >= ? AND {time} < ?")];
-    let start = |day: NaiveDate| Value::from(millis(day.and_time(NaiveTime::MIN).and_utc()));
-    let mut values = vec![start(query.since), start(query.until)];
+    // Rows after one of a later day need no earlier ones.
+    let after_day = query.after.as_ref().filter(|_| query.groups.first() == Some(&UsageGroup::Day));
+    let since = after_day.and_then(|row| row.day).unwrap_or(query.since);
+    let mut values = vec![start_of(since), start_of(query.until)];
     if let Some(workspaces) = &query.workspaces {
         // An empty list would be a syntax error; null is in no list.
         let ids = if workspaces.is_empty() { "NULL".to_owned() } else { list(workspaces.len()) };
@@ -74,17 +76,52 @@ fn statement(query: &UsageSumQuery, limit: u64) -> (String, Vec<Value>) {
             values.push(text.as_str().into());
         }
     }
+    if let Some(row) = &query.after {
+        let (condition, of_row) = after(row, &query.groups, &groups);
+        conditions.push(condition);
+        values.extend(of_row);
+    }
     let names = groups.join(", ");
+    // Stores differ in the place of nulls, which are end users only.
+    let ordered = names.replace("\"user\"", "(\"user\" IS NOT NULL), \"user\"");
     let (columns, by, order) = if groups.is_empty() {
         Default::default()
     } else {
-        (format!("{names}, "), format!(" GROUP BY {names}"), format!(" ORDER BY {names}"))
+        (format!("{names}, "), format!(" GROUP BY {names}"), format!(" ORDER BY {ordered}"))
     };
     let conditions = conditions.join(" AND ");
     let text =
         format!("SELECT {columns}{sums} FROM {table} WHERE {conditions}{by} HAVING {requests} <> 0{order} LIMIT ?");
     values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     (text, values)
+}
+
+fn start_of(day: NaiveDate) -> Value {
+    millis(day.and_time(NaiveTime::MIN).and_utc()).into()
+}
+
+/// Returns the condition of the rows after this one, with its values. `names` are the columns of the groups, in which
+/// nulls come first.
+fn after(row: &UsageSum, groups: &[UsageGroup], names: &[&str]) -> (String, Vec<Value>) {
+    let value = |group: &UsageGroup| match group {
+        UsageGroup::Day => row.day.map(start_of),
+        UsageGroup::Workspace => row.workspace_id.map(|id| ids::workspace_column(id).into()),
+        UsageGroup::Key => row.api_key.map(|id| key_column(id).into()),
+        UsageGroup::Model => row.model.as_deref().map(Value::from),
+        UsageGroup::Provider => row.provider.as_deref().map(Value::from),
+        UsageGroup::User => row.user.as_deref().map(Value::from),
+    };
+    let (mut equal, mut values_before): (String, Vec<Value>) = (String::new(), Vec::new());
+    let (mut alternatives, mut values) = (vec!["1 = 0".to_owned()], Vec::new());
+    for (group, name) in groups.iter().zip(names) {
+        let value = value(group);
+        let (greater, same) = if value.is_some() { ("> ?", "= ?") } else { ("IS NOT NULL", "IS NULL") };
+        alternatives.push(format!("{equal}{name} {greater}"));
+        equal = format!("{equal}{name} {same} AND ");
+        values.extend(values_before.iter().cloned().chain(value.clone()));
+        values_before.extend(value);
+    }
+    (format!("({})", alternatives.join(" OR ")), values)
 }
 
 fn to_sum(row: &QueryResult, groups: &[UsageGroup]) -> Result<UsageSum, StoreError> {

@@ -7,7 +7,8 @@ use domain::json::{Token, Tokens};
 use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::change::RecordResponse;
+use crate::http::operation::{self, idempotency_key, if_match};
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -25,9 +26,11 @@ fn describe() -> Operation {
              are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
              counted.",
         )
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
         .body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment()))
-        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 415])
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 409, 412, 415])
 }
 
 impl From<AssignKeysError> for ApiError {
@@ -37,7 +40,8 @@ impl From<AssignKeysError> for ApiError {
             AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
                 Self::from_kind(error.kind()).message(error.to_string())
             }
-            AssignKeysError::UnknownGuardrail => Self::from_kind(error.kind()),
+            AssignKeysError::Name(name) => name.into(),
+            AssignKeysError::PreconditionFailed(failed) => failed.into(),
             AssignKeysError::Store(store) => Self::store(store),
         }
     }
@@ -68,8 +72,11 @@ struct AssignedView {
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    let assigned_count = call.gateway.services.assign_keys.execute(by, &call.id()?, hashes).await?;
-    Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
+    let (assign, id) = (&call.gateway.services.assign_keys, call.id()?);
+    let execute = async |change: &Change<'_, u64>| assign.execute(change, &id, hashes).await;
+    let render =
+        |assigned_count: &u64| RecordResponse::json(StatusCode::OK, &AssignedView { assigned_count: *assigned_count });
+    call.post(by, body.text()?, execute, render).await
 }
 
 /// Returns the strings of `key_hashes`, one after the other: a list takes many times the memory of short ones.
@@ -100,6 +107,8 @@ fn decode(quoted: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use domain::naming::NameError;
+
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Cow<'_, str>>, String> {
@@ -134,6 +143,6 @@ mod tests {
     fn assign_keys_error_names_path() {
         let error = ApiError::from(AssignKeysError::EmptyHash(3));
         assert_eq!((error.status().as_u16(), error.text()), (400, "key_hashes[3] must not be empty"));
-        assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).text(), "Resource not found");
+        assert_eq!(ApiError::from(AssignKeysError::Name(NameError::Unknown)).text(), "Resource not found");
     }
 }

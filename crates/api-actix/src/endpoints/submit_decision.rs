@@ -168,7 +168,7 @@ fn respond(decision: &Decision, is_opaque: bool, body: String) -> HttpResponse {
 /// Returns the names of the questions without a decision, each encoded as in a URL, as far as they fit into a header.
 fn abstained(outcomes: &QuestionOutcomes) -> Option<HeaderValue> {
     let mut names = String::new();
-    for outcome in outcomes.iter().filter(|outcome| outcome.verdict == QuestionVerdict::Abstained) {
+    for outcome in outcomes.all().iter().filter(|outcome| outcome.verdict == QuestionVerdict::Abstained) {
         let name = utf8_percent_encode(&outcome.question, NAME).to_string();
         if names.len() + name.len() >= MAX_ABSTAINED_BYTES {
             break;

@@ -3,10 +3,10 @@
 use domain::decision::{ProviderTest, TestProviderError};
 use domain::routing::Endpoint;
 use serde::Deserialize;
-use wires::client::{ErrorLocation, check_names, read_members};
 
 use crate::endpoints::prelude::*;
 use crate::http::body::JsonBody;
+use crate::http::members::{MemberNames, Members, invalid};
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -48,15 +48,11 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
 }
 
 fn read_model(text: &str) -> Result<Option<String>, ApiError> {
-    let [model] = read_members(text, &["model"])?;
-    check_names(text, &["model"], &[]).map_err(ApiError::invalid)?;
-    let Some(model) = model else { return Ok(None) };
-    let model = serde_json::from_str::<String>(model.get()).ok();
-    let model = model.filter(|model| (1..=MAX_MODEL_CHARS).contains(&model.chars().count()));
-    model.map(Some).ok_or_else(|| {
-        let message = format!("model: must be a string of 1 to {MAX_MODEL_CHARS} characters");
-        ApiError::invalid(message).location(ErrorLocation::Member("model".to_owned()))
-    })
+    let members = Members::read(text, MemberNames { writable: &["model"], read_only: &[], neutral: &[] })?;
+    let Some(model) = members.present("model") else { return Ok(None) };
+    let model = model.as_string().filter(|model| (1..=MAX_MODEL_CHARS).contains(&model.chars().count()));
+    let fault = format!("must be a string of 1 to {MAX_MODEL_CHARS} characters");
+    model.map(Some).ok_or_else(|| invalid("model", &fault))
 }
 
 /// The result of a test of a provider.

@@ -211,7 +211,7 @@ impl Owner {
     }
 
     /// Returns true for the operator, whose connections are bounded: a loaded server shows its status.
-    fn is_operator(self) -> bool {
+    pub(crate) fn is_operator(self) -> bool {
         self.key.uuid().is_nil()
     }
 

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue};
 use domain::authority::Authority;
-use domain::change::Change;
+use domain::change::{Change, Respond};
 use domain::error::ErrorKind;
 use domain::repetition::{Repetition, RepetitionScope, StoredRepetition, StoredResponse};
 use domain::version::Version;
@@ -113,19 +113,37 @@ impl Call<'_> {
         ApiError: From<E>,
     {
         let change = self.change(by)?;
+        let scope = by.scope().view();
+        let execute = async |repetition: Option<(&Repetition, Respond<'_, R>)>| match repetition {
+            Some((request, respond)) => execute(&change.stored_as(request.clone(), respond)).await,
+            None => execute(&change).await,
+        };
+        self.once((&by.actor().name, scope.text()), body, execute, render).await
+    }
+
+    /// Runs a request as [`Self::post`], of a caller with a name and a scope.
+    pub(crate) async fn once<R, E>(
+        &self,
+        (caller, caller_scope): (&str, &str),
+        body: &str,
+        execute: impl AsyncFnOnce(Option<(&Repetition, Respond<'_, R>)>) -> Result<R, E>,
+        render: impl Fn(&R) -> RecordResponse + Send + Sync,
+    ) -> Outcome
+    where
+        ApiError: From<E>,
+    {
         let Some(key) = idempotency_key(self.request.headers())? else {
-            let result = execute(&change).await?;
+            let result = execute(None).await?;
             return Ok(render(&result).respond());
         };
         let route = format!("{} {}", self.request.method(), self.pattern);
-        let scope = RepetitionScope { caller: by.actor().name.clone(), route, key };
-        let request = Repetition { scope, fingerprint: self.fingerprint(by, body) };
+        let scope = RepetitionScope { caller: caller.to_owned(), route, key };
+        let request = Repetition { scope, fingerprint: self.fingerprint(caller_scope, body) };
         if let Some(response) = self.repeated(&request).await? {
             return Ok(response.respond());
         }
         let stored = |result: &R| render(result).to_stored();
-        let change = change.stored_as(request.clone(), &stored);
-        match execute(&change).await {
+        match execute(Some((&request, &stored))).await {
             Ok(result) => Ok(render(&result).respond()),
             // The request may have lost against its repetition, or its commit may have had no answer.
             Err(error) => match self.repeated(&request).await {
@@ -149,10 +167,9 @@ impl Call<'_> {
 
     /// Hashes the scope of the caller, path, query and body, each after its length. A key that was narrowed does not get
     /// the response to what it did before.
-    fn fingerprint(&self, by: &Authority, body: &str) -> [u8; 32] {
+    fn fingerprint(&self, caller_scope: &str, body: &str) -> [u8; 32] {
         let mut digest = Sha256::new();
-        let scope = by.scope().view();
-        for part in [scope.text(), self.request.path(), self.request.query_string(), body] {
+        for part in [caller_scope, self.request.path(), self.request.query_string(), body] {
             digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
             digest.update(part);
         }

@@ -1,14 +1,6 @@
 //! CSV lines (RFC 4180).
 
-use domain::text::escape;
-
-/// Characters that begin a formula in spreadsheets, in ASCII and full width.
-const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
-
-/// Some spreadsheets ignore leading spaces.
-fn is_formula(text: &str) -> bool {
-    text.starts_with(['\t', '\r']) || text.trim_start().starts_with(FORMULA)
-}
+use domain::text::{escape, quote_formula};
 
 /// A value of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +26,7 @@ impl CsvValue {
 
     fn escaped(&self) -> String {
         match self {
-            // Prevents spreadsheets from executing a formula in the text.
-            Self::Text(text) if is_formula(text) => quoted(&format!("'{}", escape(text))),
-            Self::Text(text) => quoted(&escape(text)),
+            Self::Text(text) => quoted(&escape(&quote_formula(text))),
             Self::Plain(text) => quoted(text),
             Self::Empty => String::new(),
         }

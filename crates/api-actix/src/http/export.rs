@@ -56,7 +56,7 @@ impl Call<'_> {
     /// # Errors
     /// 429 while another one of the key runs.
     pub(crate) fn begin_export(&self) -> Result<ExportPlace, ApiError> {
-        self.gateway.exports.begin(self.owner()?.key)
+        self.gateway.exports.begin(self.owner()?)
     }
 }
 

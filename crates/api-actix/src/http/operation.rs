@@ -301,10 +301,7 @@ pub(crate) mod tags {
             (EVIDENCE, "Read the decisions of the answers of a preset, and label them."),
             (MODELS, "Read models, their endpoints and providers with their health."),
             (USAGE, "Read the usage record of a request."),
-            (
-                KEYS,
-                "Read the caller's own key, and replace the secret of a key. Other changes of keys: `tollgate key`.",
-            ),
+            (KEYS, "Read the caller's own key, and manage keys, which needs a management key."),
             (WORKSPACES, "Manage workspaces, their budgets and their credit. They need a management key."),
             (DESTINATIONS, "Manage the destinations of traces. They need a management key."),
             (OPERATION, "Operate the gateway: catalogue and audit log. They need a management key of all workspaces."),

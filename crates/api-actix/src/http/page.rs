@@ -34,16 +34,6 @@ impl PageRange {
         Ok(Self { offset: offset.min(i64::MAX.unsigned_abs()), limit })
     }
 
-    /// Returns the number of elements of a list in memory to skip.
-    pub(crate) fn skip(self) -> usize {
-        usize::try_from(self.offset).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the number of elements of a list in memory to take.
-    pub(crate) fn take(self) -> usize {
-        usize::try_from(self.limit).unwrap_or(usize::MAX)
-    }
-
     /// Describes both parameters.
     pub(crate) fn describe(operation: Operation, default_limit: u64) -> Operation {
         let number = |minimum: usize| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));

@@ -221,7 +221,7 @@ impl Route {
     }
 
     /// Returns true if caches must not share the responses. Those of other POST requests are not cached anyway.
-    pub(super) const fn is_private(&self) -> bool {
+    pub(crate) const fn is_private(&self) -> bool {
         let is_cached = self.is_audited() || !matches!(self.method, Method::Post);
         is_cached && !self.is_open() && !self.is_for_vendor_clients()
     }

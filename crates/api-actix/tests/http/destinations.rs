@@ -72,9 +72,9 @@ async fn stored_secret_is_not_sent_to_another_origin() {
     let (before, entries) = (fixture.record().await, fixture.entries().await);
     let elsewhere = "https://attacker.example/";
     for (config, missing) in [
-        (json!({"url": elsewhere}), "config.headers.authorization, config.headers.x-key, config.secret"),
+        (json!({"url": elsewhere}), "config.secret"),
         (
-            json!({"endpoint": "http://example.org/in"}),
+            json!({"endpoint": "http://example.org/in", "headers": before["config"]["headers"]}),
             "config.headers.authorization, config.headers.x-key, config.secret",
         ),
         (
@@ -102,7 +102,9 @@ async fn stored_secret_is_not_sent_to_another_origin() {
 #[tokio::test]
 async fn new_path_keeps_stored_secrets_and_new_origin_needs_new_ones() {
     let fixture = DestinationFixture::new(config()).await;
-    let reply = fixture.change(&json!({"config": {"url": "HTTPS://Example.org:443/other?********"}})).await;
+    let masked = fixture.record().await["config"]["headers"].clone();
+    let other_path = json!({"url": "HTTPS://Example.org:443/other?********", "headers": masked});
+    let reply = fixture.change(&json!({"config": other_path})).await;
     assert_eq!(reply.status, 200);
     let called = fixture.called.lock().unwrap().remove(0);
     assert_eq!(called.url, "HTTPS://Example.org:443/other?t=t0ken");
@@ -117,6 +119,26 @@ async fn new_path_keeps_stored_secrets_and_new_origin_needs_new_ones() {
 }
 
 #[tokio::test]
+async fn config_is_replaced_as_a_whole_and_an_absent_secret_stays() {
+    let fixture = DestinationFixture::new(config()).await;
+    let url = "https://example.org/in";
+    let replaced = fixture.change(&json!({"config": {"url": url}})).await.json()["data"].clone();
+    assert_eq!(replaced["config"], json!({"url": url, "headers": {}, "secret": "********"}));
+    let unsigned = fixture.change(&json!({"config": {"url": url, "secret": null}})).await.json()["data"].clone();
+    assert_eq!((&unsigned["config"], &unsigned["signed"]), (&json!({"url": url, "headers": {}}), &json!(false)));
+    for config in [json!({"headers": {}}), json!({}), json!(null)] {
+        fixture.change(&json!({"config": config})).await.expect_error(400);
+    }
+    let defaults = json!({"enabled": null, "privacy_mode": null, "sampling_rate": null, "api_key_hashes": null});
+    let changes = json!({"enabled": false, "privacy_mode": false, "sampling_rate": 0.5});
+    assert_eq!(fixture.change(&changes).await.json()["data"]["sampling_rate"], json!(0.5));
+    let cleared = fixture.change(&defaults).await.json()["data"].clone();
+    for (name, value) in [("enabled", json!(true)), ("privacy_mode", json!(true)), ("sampling_rate", json!(1))] {
+        assert_eq!(cleared[name], value, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn mask_refers_only_to_stored_value() {
     let fixture = DestinationFixture::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
     for (config, expected) in [
@@ -126,7 +148,7 @@ async fn mask_refers_only_to_stored_value() {
             "config.url has a partly masked query; give the whole query, or only the mask to keep the stored one",
         ),
         (
-            json!({"headers": {"x-a": "********"}}),
+            json!({"url": "https://example.org/in", "headers": {"x-a": "********"}}),
             "config.headers, member 1, has a masked value, but no value is stored",
         ),
     ] {
@@ -245,6 +267,11 @@ async fn destination_changes_are_conditional_and_repeatable() {
     assert_eq!((&again.body, again.header("etag")), (&first.body, first.header("etag")));
     assert_eq!(first.json()["data"]["api_key_hashes"], json!([Caller::Inference.hash()]));
     let path = format!("{PATH}/{}", first.json()["data"]["id"].as_str().unwrap());
+    for verb in ["test", "retry"] {
+        let action = format!("{path}/{verb}");
+        send("POST", &action, "If-Match", &tag, "").await.expect_error(412);
+        assert_eq!(send("POST", &action, "If-Match", first.header("etag").unwrap(), "").await.status, 200);
+    }
     assert_eq!(send("DELETE", &path, "If-Match", first.header("etag").unwrap(), "").await.status, 200);
 }
 

@@ -1,5 +1,6 @@
 //! Evidence of the answers of presets, and their labels.
 
+use domain::testing::MemoryStore;
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -16,7 +17,11 @@ fn of_workspace(path: &str) -> String {
 
 /// Returns a gateway with an answer of the preset, and the id of the answer.
 async fn with_answer() -> (Gateway, String) {
-    let gateway = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await.start();
+    with_answer_of(Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await).await
+}
+
+async fn with_answer_of(setup: Setup) -> (Gateway, String) {
+    let gateway = setup.start();
     let path = of_workspace("/presets/triage/decisions?");
     assert_eq!(gateway.json(Caller::Management, "POST", &path, CONFIG).await.status, 200);
     let answered = gateway.decide(r#"{"model":"@preset/triage","state":"It smokes.","questions":{}}"#).await;
@@ -84,7 +89,7 @@ async fn evidence_is_exported_and_belongs_to_its_workspace() {
     let lines = gateway.get(Caller::Inference, "/evidence?preset=triage&format=jsonl", &[]).await;
     assert_eq!(String::from_utf8_lossy(&lines.body).matches("{\"generation_id\":").count(), 2);
     gateway.get(Caller::OfOtherWorkspace, "/evidence?preset=triage", &[]).await.expect_error(404);
-    gateway.get(Caller::OfOtherWorkspace, &of_workspace("/evidence?preset=triage&"), &[]).await.expect_error(403);
+    gateway.get(Caller::OfOtherWorkspace, &of_workspace("/evidence?preset=triage&"), &[]).await.expect_error(400);
     gateway.get(Caller::Inference, "/evidence", &[]).await.expect_error(400);
     for query in ["&since=2027-01-01&until=2026-01-01", "&cursor=x", "&labelled=yes", "&version=x", "&labeled=true"] {
         gateway.get(Caller::Inference, &format!("/evidence?preset=triage{query}"), &[]).await.expect_error(400);
@@ -154,4 +159,58 @@ async fn labels_are_taken_each_by_itself() {
     assert_eq!((&again["changed"], &again["unchanged"]), (&json!(0), &json!(2)));
     post(Caller::Inference).await.expect_error(403);
     assert_eq!(rows(&gateway, "&labelled=true").await["data"][0]["label"]["value"], json!(true));
+}
+
+#[tokio::test]
+async fn repeated_request_leaves_a_newer_label() {
+    let (gateway, id) = with_answer().await;
+    let labels = |label: bool| {
+        let row = json!({"generation_id": id, "question": "refund", "label": label, "source": "human"});
+        json!({"labels": [row, 1]})
+    };
+    let feedback = |label: bool| {
+        let labels = json!({"refund": label});
+        json!({"generation_id": id, "category": "other", "labels": labels, "source": "human"})
+    };
+    let post = async |caller: Caller, path: &str, key: &str, body: &Value| {
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+        gateway.post(caller, path, &headers, body.to_string().as_bytes()).await
+    };
+    let label = async || rows(&gateway, "&question=refund").await["data"][0]["label"].clone();
+    for (caller, path, body) in [
+        (Caller::Management, "/labels", &labels as &dyn Fn(bool) -> Value),
+        (Caller::Inference, "/generation/feedback", &feedback),
+    ] {
+        let first = post(caller, path, "a", &body(true)).await;
+        assert_eq!(first.status, 200, "{path}: {}", String::from_utf8_lossy(&first.body));
+        assert_eq!(label().await["value"], json!(true));
+        assert_eq!(post(caller, path, "b", &body(false)).await.status, 200);
+        let newer = label().await;
+        assert_eq!(newer["value"], json!(false));
+        let again = post(caller, path, "a", &body(true)).await;
+        assert_eq!((again.status, &again.body), (200, &first.body), "{path}");
+        assert_eq!(label().await, newer, "{path}");
+        let other = post(caller, path, "a", &body(false)).await.expect_error(409);
+        assert!(other.contains("Idempotency-Key"), "{other}");
+        post(caller, path, "", &body(true)).await.expect_error(400);
+    }
+}
+
+#[tokio::test]
+async fn feedback_labels_evidence_that_outlives_its_record() {
+    // Retention has removed the record.
+    let usage = MemoryStore::new().usage();
+    let (gateway, id) = with_answer_of(Setup { usage, ..Setup::answering([answer(ANSWERS)]).await }).await;
+    let body = |question: &str| {
+        let mut labels = json!({});
+        labels[question] = json!(true);
+        json!({"generation_id": id, "category": "other", "labels": labels, "source": "human"})
+    };
+    let reply = feedback(&gateway, Caller::Inference, &body("refund")).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    assert_eq!(rows(&gateway, "&labelled=true").await["data"][0]["label"]["value"], json!(true));
+    feedback(&gateway, Caller::Inference, &body("other")).await.expect_error(400);
+    feedback(&gateway, Caller::OfOtherWorkspace, &body("refund")).await.expect_error(404);
+    let plain = json!({"generation_id": id, "category": "other"});
+    feedback(&gateway, Caller::Inference, &plain).await.expect_error(404);
 }

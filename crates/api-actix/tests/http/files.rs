@@ -169,7 +169,7 @@ async fn workspace_id_selects_no_other_workspace() {
     for path in ["/files".to_owned(), format!("/files/{}", documents[0])] {
         for name in [workspace(2).to_string(), "nonsense".to_owned()] {
             let path = format!("{path}?workspace_id={name}");
-            let message = gateway.get(Caller::Inference, &path, &[]).await.expect_error(403);
+            let message = gateway.get(Caller::Inference, &path, &[]).await.expect_error(400);
             assert_eq!(message, "workspace_id is not the workspace of this key");
         }
     }

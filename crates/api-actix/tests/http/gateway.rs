@@ -322,13 +322,13 @@ impl Setup {
             resolve_preset: ResolvePreset::new(self.store.presets()),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             get_own_key,
-            sum_usage: SumUsage::new(SumUsagePorts {
+            sum_usage: Arc::new(SumUsage::new(SumUsagePorts {
                 usage: self.store.usage(),
                 rejections: self.store.rejections(),
                 names: filters,
                 ledger: self.store.limits(),
                 clock: Arc::new(clock.clone()),
-            }),
+            })),
             read_keys,
             create_key: CreateApiKey::new(
                 keys.clone(),

@@ -96,8 +96,7 @@ async fn created_guardrail_is_returned_with_every_member() {
         (&json!("daily"), &json!(true), &Value::Null)
     );
     assert_eq!(data["content_filters"][1], json!({"pattern": "x", "action": "flag", "label": null}));
-    let builtin =
-        json!({"slug": "credit-card", "action": "block", "label": "CREDIT_CARD", "scan_scope": "all_messages"});
+    let builtin = json!({"slug": "credit-card", "action": "block", "label": "CREDIT_CARD", "scan_scope": "user_only"});
     assert_eq!(data["content_filter_builtins"], json!([builtin]));
     assert_eq!((&data["created_at"], &data["updated_at"]), (&json!("2026-01-01T00:00:00.000Z"), &Value::Null));
     assert_eq!(data["include_byok_in_budgets"], false);
@@ -420,12 +419,12 @@ async fn unavailable_store_returns_503_without_details() {
         Err(StoreError::unavailable("SQLITE_BUSY at /var/db"))
     }
     let mut guardrails = MockGuardrailRepository::new();
-    guardrails.expect_find().returning(|_| away());
+    guardrails.expect_find_named().returning(|_, _| away());
     guardrails.expect_page().returning(|_, _, _| away());
     guardrails.expect_insert().returning(|_, _, _| away());
-    guardrails.expect_versions().returning(|_| away());
+    guardrails.expect_versions().returning(|_, _, _| away());
     guardrails.expect_list_keys().returning(|_, _, _, _| away());
-    guardrails.expect_remove_keys().returning(|_, _, _| away());
+    guardrails.expect_remove_keys().returning(|_, _, _| Ok(away()?));
     let setup = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await };
     let gateway = setup.start();
     for (method, path, body) in routes(&guardrail().to_string()) {
@@ -447,9 +446,37 @@ async fn repeated_concurrent_changes_return_409() {
     let store = Setup::new().await.store;
     let found = store.guardrails().find(guardrail()).await.unwrap();
     let mut guardrails = MockGuardrailRepository::new();
-    guardrails.expect_find().returning(move |_| Ok(found.clone()));
+    guardrails.expect_find_named().returning(move |_, _| Ok(found.clone().into_iter().collect()));
     guardrails.expect_update().returning(|_, _, _| Ok(false));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
     let refused = change(&gateway, &guardrail().to_string(), r#"{"name":"other"}"#).await.expect_error(409);
     assert_eq!(refused, "The resource was changed at the same time. Read it again and repeat the change.");
+}
+
+#[tokio::test]
+async fn guardrail_is_named_by_its_id_or_unique_name() {
+    let gateway = Setup::new().await.start();
+    let named = json!({"name": "strict rules", "workspace_id": workspace(1).to_string()}).to_string();
+    let id = create(&gateway, &named).await.json()["data"]["id"].as_str().unwrap().to_owned();
+    let path = "/guardrails/strict%20rules";
+    for suffix in ["", "/versions", "/versions/1", "/assignments/keys"] {
+        assert_eq!(gateway.get(Caller::Management, &format!("{path}{suffix}"), &[]).await.status, 200, "{suffix}");
+    }
+    assert_eq!(gateway.get(Caller::Management, path, &[]).await.json()["data"]["id"], id.as_str());
+    let assigned = json!({"key_hashes": [Caller::Inference.hash()]}).to_string();
+    let assigned = gateway.post_json(Caller::Management, &format!("{path}/assignments/keys"), &assigned).await;
+    assert_eq!((assigned.status, assigned.json()), (200, json!({"assigned_count": 1})));
+    let keys = gateway.get(Caller::Management, "/keys?guardrail_id=strict%20rules", &[]).await;
+    assert_eq!(keys.json()["total_count"], 1);
+    let other = create(&gateway, &named).await.json()["data"]["id"].as_str().unwrap().to_owned();
+    let ambiguous = gateway.get(Caller::Management, path, &[]).await;
+    assert_eq!(ambiguous.status, 409);
+    let mut ids = ambiguous.json()["error"]["metadata"]["ids"].as_array().unwrap().clone();
+    ids.sort_by_key(ToString::to_string);
+    let mut expected = [json!(id), json!(other)];
+    expected.sort_by_key(ToString::to_string);
+    assert_eq!(ids, expected);
+    assert_eq!(gateway.json(Caller::Management, "DELETE", &format!("/guardrails/{other}"), "").await.status, 200);
+    assert_eq!(gateway.json(Caller::Management, "DELETE", path, "").await.status, 200);
+    gateway.get(Caller::Management, path, &[]).await.expect_error(404);
 }

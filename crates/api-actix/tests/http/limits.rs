@@ -143,7 +143,7 @@ fn ruled(rules: GuardrailRules) -> Guardrail {
 }
 
 fn emails(action: FilterAction) -> GuardrailRules {
-    let content_filter_builtins = vec![BuiltinContentFilter { slug: BuiltinFilter::Email, action }];
+    let content_filter_builtins = vec![BuiltinContentFilter::new(BuiltinFilter::Email, action)];
     GuardrailRules { content_filter_builtins, ..GuardrailRules::default() }
 }
 

@@ -81,7 +81,7 @@ async fn every_key_of_the_workspace_reads_presets_and_versions() {
     assert_eq!(gateway.get(Caller::Management, "/presets", &[]).await.json()["total_count"], 1);
     assert_eq!(gateway.get(Caller::OfOtherWorkspace, "/presets", &[]).await.json()["total_count"], 0);
     gateway.get(Caller::OfOtherWorkspace, "/presets/triage", &[]).await.expect_error(404);
-    gateway.get(Caller::OfOtherWorkspace, &in_workspace("/presets/triage"), &[]).await.expect_error(403);
+    gateway.get(Caller::OfOtherWorkspace, &in_workspace("/presets/triage"), &[]).await.expect_error(400);
     gateway.get(Caller::Inference, "/presets?limits=1", &[]).await.expect_error(400);
 }
 

@@ -56,7 +56,7 @@ fn none() -> GuardrailRules {
 }
 
 fn flag(slug: BuiltinFilter) -> BuiltinContentFilter {
-    BuiltinContentFilter { slug, action: FilterAction::Redact }
+    BuiltinContentFilter::new(slug, FilterAction::Redact)
 }
 
 fn patterns() -> Vec<ContentFilter> {

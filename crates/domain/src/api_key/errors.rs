@@ -1,6 +1,6 @@
 //! Errors of keys.
 
-use crate::authority::{InvalidManagementScope, Restricted};
+use crate::authority::Restricted;
 use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{ApiKeyId, WorkspaceId};
@@ -135,7 +135,9 @@ impl CreateApiKeyError {
 
 /// The change would leave no unrestricted key that is enabled and does not expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is the last unrestricted management key that is enabled and does not expire; create another one first")]
+#[error(
+    "this is the last unrestricted management key that is enabled and unexpired; create one without an expiry first"
+)]
 pub struct LastUnrestrictedKey;
 
 /// An error of a change of a stored key.
@@ -176,9 +178,6 @@ pub enum ChangeApiKeyError {
     /// The limits are invalid.
     #[error(transparent)]
     InvalidLimit(#[from] InvalidKeyLimit),
-    /// The new scope is invalid.
-    #[error(transparent)]
-    InvalidScope(#[from] InvalidManagementScope),
     /// A label is invalid.
     #[error(transparent)]
     InvalidLabel(#[from] InvalidUserLabel),
@@ -196,10 +195,10 @@ pub enum ChangeApiKeyError {
     /// The grace period is too long.
     #[error("a grace period has at most {} seconds", super::MAX_GRACE.as_secs())]
     GraceTooLong,
-    /// An inference key has no management scope.
-    #[error("only a management key has access and workspaces")]
-    ScopeOfInferenceKey,
-    /// No other lasting unrestricted key exists.
+    /// An inference key gets no management scope, and a management key does not lose it.
+    #[error("a key does not change its kind: only a management key has a scope; create another key")]
+    OtherKind,
+    /// The key is the last unrestricted one.
     #[error(transparent)]
     LastUnrestrictedKey(#[from] LastUnrestrictedKey),
     /// A reset interval without a limit.
@@ -225,13 +224,12 @@ impl ChangeApiKeyError {
             Self::Restricted(error) => error.kind(),
             Self::InvalidName(_)
             | Self::InvalidLimit(_)
-            | Self::InvalidScope(_)
             | Self::InvalidLabel(_)
             | Self::UnknownGuardrail
             | Self::UnknownWorkspace
             | Self::GraceTooLong
             | Self::OtherWorkspace
-            | Self::ScopeOfInferenceKey
+            | Self::OtherKind
             | Self::ResetWithoutLimit
             | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
             Self::Contended | Self::LastUnrestrictedKey(_) => ErrorKind::Conflict,

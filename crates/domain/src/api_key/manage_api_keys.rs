@@ -9,7 +9,7 @@ use super::model::{audit_draft, view};
 use super::{
     ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ChangeApiKeyError, KeyUpdate, KeyUsers, LastKeyRule, UserLabel,
 };
-use crate::authority::{Authority, ManagementAccess, ManagementScope, Right};
+use crate::authority::{Authority, ManagementScope, Right};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::change::Change;
 use crate::edit::Edit;
@@ -20,7 +20,7 @@ use crate::rate::RateLimits;
 use crate::system::Clock;
 
 /// The most attempts of an update under concurrent changes.
-const MAX_ATTEMPTS: u32 = 8;
+pub(super) const MAX_ATTEMPTS: u32 = 8;
 
 /// The changes of a key.
 #[derive(Debug, Clone, Default)]
@@ -29,10 +29,8 @@ pub struct ApiKeyChange {
     pub name: Option<String>,
     /// The workspace that the caller believes the key to have. A key does not move.
     pub workspace_id: Option<WorkspaceId>,
-    /// The access of a management key.
-    pub access: Option<ManagementAccess>,
-    /// The workspaces of a management key, 1 to 100; cleared, all.
-    pub workspaces: Edit<Vec<WorkspaceId>>,
+    /// The scope of a management key, as a whole. An inference key has none.
+    pub management: Edit<ManagementScope>,
     /// The spend limit, above zero; clearing it clears the reset as well.
     pub limit: Edit<Usd>,
     /// The reset interval; requires a limit.
@@ -57,8 +55,7 @@ impl ApiKeyChange {
     /// Returns true if no field changes.
     pub fn is_empty(&self) -> bool {
         self.name.is_none()
-            && self.access.is_none()
-            && self.workspaces.is_keep()
+            && self.management.is_keep()
             && self.limit.is_keep()
             && self.limit_reset.is_keep()
             && self.requests_per_minute.is_keep()
@@ -112,13 +109,11 @@ impl ApiKeyChange {
     }
 
     fn scope_of(&self, before: &ApiKeyScope) -> Result<ApiKeyScope, ChangeApiKeyError> {
-        if self.access.is_none() && self.workspaces.is_keep() {
-            return Ok(before.clone());
+        match (&self.management, before) {
+            (Edit::Keep, _) | (Edit::Clear, ApiKeyScope::Inference(_)) => Ok(before.clone()),
+            (Edit::Set(scope), ApiKeyScope::Management(_)) => Ok(ApiKeyScope::Management(scope.clone())),
+            _ => Err(ChangeApiKeyError::OtherKind),
         }
-        let scope = before.management().ok_or(ChangeApiKeyError::ScopeOfInferenceKey)?;
-        let workspaces = self.workspaces.clone().of(scope.workspaces().map(<[WorkspaceId]>::to_vec));
-        let access = self.access.unwrap_or(scope.access());
-        Ok(ApiKeyScope::Management(ManagementScope::try_new(access, workspaces)?))
     }
 
     fn limit_of(&self, before: Option<SpendLimit>) -> Result<Option<SpendLimit>, ChangeApiKeyError> {

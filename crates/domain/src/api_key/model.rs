@@ -81,10 +81,10 @@ pub struct PreviousSecret {
 }
 
 impl ApiKey {
-    /// Returns true for an unrestricted management key that is enabled and has no expiry.
-    pub fn is_lasting_unrestricted(&self) -> bool {
+    /// Returns true for an unrestricted management key that is enabled and has not expired.
+    pub fn is_unrestricted_at(&self, now: DateTime<Utc>) -> bool {
         let is_unrestricted = self.scope.management().is_some_and(ManagementScope::is_unrestricted);
-        is_unrestricted && !self.disabled && self.expires_at.is_none()
+        is_unrestricted && !self.disabled && self.expires_at.is_none_or(|at| at > now)
     }
 
     /// Returns the version of the writable members.

@@ -104,7 +104,7 @@ pub struct KeyFilter {
     pub unexpired_at: Option<DateTime<Utc>>,
 }
 
-/// The treatment of the last unrestricted key that is enabled and does not expire.
+/// The treatment of the last unrestricted key that is enabled and unexpired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastKeyRule {
     /// It stays so: a change that ends this is an error, so that management over HTTP cannot lock itself out.
@@ -126,8 +126,9 @@ impl LastKeyRule {
 /// - Every method is one transaction; those that change something write their audit entry in it.
 /// - `update`, `rotate` and `delete` MUST write the key to the change feed in the same transaction, by the hash that it
 ///   had before, and by the hash of its previous secret. `insert` need not: no cache keeps unknown keys.
-/// - With [`LastKeyRule::Enforced`], `update` and `delete` MUST decide in their transaction whether another unrestricted
-///   key is enabled and has no expiry. Of concurrent deletions of the last two, one MUST fail.
+/// - With [`LastKeyRule::Enforced`], `update` and `delete` of an unrestricted key that is enabled and unexpired by the
+///   store's clock MUST decide in their transaction whether one is left: another one, which has no expiry either if the
+///   key has none, or the key itself without an earlier expiry. Of concurrent deletions of the last two, one MUST fail.
 /// - A previous secret exists until its expiry by the store's clock, and ends with the next rotation, with an update that
 ///   disables the key, and with its deletion.
 /// - A deleted key does not exist for any method but `identities`. Its id and hash stay used: an `insert` with one of
@@ -169,8 +170,8 @@ pub trait ApiKeyRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<KeyUpdate, StoreKeyError>;
 
-    /// Replaces hash, label and previous secret of a live key by those of `after` if its hash still equals that of
-    /// `before`. Returns false if it differs, or the key is not live.
+    /// Replaces hash, label and previous secret of a live key by those of `after` if its hash and what [`Self::update`]
+    /// replaces still equal those of `before`. Returns false if they differ, or the key is not live.
     async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Deletes a key permanently if what [`Self::update`] replaces still equals that of `before`. Returns false if it

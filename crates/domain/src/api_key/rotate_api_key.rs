@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manage_api_keys::find_visible;
+use super::manage_api_keys::{MAX_ATTEMPTS, find_visible};
 use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, CreatedKey, GrantCache, PreviousSecret};
 use crate::authority::Right;
@@ -52,8 +52,29 @@ impl RotateApiKey {
         if grace > MAX_GRACE {
             return Err(ChangeApiKeyError::GraceTooLong);
         }
-        let before = find_visible(&*self.keys, by, name).await?;
-        change.check_version(before.version())?;
+        let mut before = find_visible(&*self.keys, by, name).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            change.check_version(before.version())?;
+            if let Some(rotated) = self.try_rotate(change, &before, grace).await? {
+                return Ok(rotated);
+            }
+            // The key existed before: it was deleted since, changed, or rotated.
+            let now = find_visible(&*self.keys, by, &(&before.id).into()).await?;
+            if now.hash != before.hash {
+                break;
+            }
+            before = now;
+        }
+        Err(ChangeApiKeyError::Contended)
+    }
+
+    /// Replaces the secret of the key; `None` if the stored key is not `before`.
+    async fn try_rotate(
+        &self,
+        change: &Change<'_, CreatedKey>,
+        before: &ApiKey,
+        grace: Duration,
+    ) -> Result<Option<CreatedKey>, ChangeApiKeyError> {
         let secret = self.secrets.api_key_secret()?;
         let has_grace = !grace.is_zero() && !before.disabled;
         let after = ApiKey {
@@ -63,13 +84,11 @@ impl RotateApiKey {
                 .then(|| PreviousSecret { hash: before.hash, expires_at: self.clock.now() + grace }),
             ..before.clone()
         };
-        let audit = audit_draft(by, "key.rotate", before.id, Some(view(&before)), Some(view(&after)));
+        let audit = audit_draft(change.by(), "key.rotate", before.id, Some(view(before)), Some(view(&after)));
         let rotated = (after, secret);
         let audit = change.audited(audit, &rotated);
-        if !self.keys.rotate(&before, &rotated.0, &audit).await? {
-            // The key existed before: it was deleted since, or rotated.
-            find_visible(&*self.keys, by, &(&before.id).into()).await?;
-            return Err(ChangeApiKeyError::Contended);
+        if !self.keys.rotate(before, &rotated.0, &audit).await? {
+            return Ok(None);
         }
         for hash in before.previous_secret.map(|secret| secret.hash).iter().chain([&before.hash]) {
             if let Err(error) = self.cache.invalidate(hash).await {
@@ -78,7 +97,7 @@ impl RotateApiKey {
                 tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed will do it");
             }
         }
-        Ok(rotated)
+        Ok(Some(rotated))
     }
 }
 

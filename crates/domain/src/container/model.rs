@@ -109,7 +109,12 @@ impl BlobKey {
 
     /// Returns `containers/<workspace>/<container>/`.
     pub fn container_prefix(workspace: WorkspaceId, container: &ContainerId) -> String {
-        format!("{}{workspace}/{container}/", Self::CONTAINERS)
+        format!("{}{container}/", Self::containers_prefix(workspace))
+    }
+
+    /// Returns `containers/<workspace>/`.
+    pub fn containers_prefix(workspace: WorkspaceId) -> String {
+        format!("{}{workspace}/", Self::CONTAINERS)
     }
 
     /// Returns `documents/<workspace>/<document>`.

@@ -6,6 +6,7 @@ use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 
 use super::{MAX_READ_RECORDS, ReadUsageError, UsageNames, UsageReader};
 use crate::budget::LedgerReader;
+use crate::error::StoreError;
 use crate::naming::ResourceName;
 use crate::system::Clock;
 use crate::usage::{
@@ -17,7 +18,7 @@ use crate::usage::{
 pub const DEFAULT_USAGE_DAYS: u64 = 30;
 /// The most days of sums by end user, which are summed from records.
 const MAX_USER_DAYS: i64 = 31;
-/// The most rows of sums.
+/// The most rows of sums that are not read one part after the other.
 pub const MAX_SUM_ROWS: usize = 100_000;
 
 /// The ports of [`SumUsage`].
@@ -81,18 +82,38 @@ impl SumUsage {
     /// An inference key asks for another key or workspace; a name is unknown or ambiguous; the range is empty, or too long for
     /// end users; too many records or rows; a store failed.
     pub async fn execute(&self, reader: &UsageReader, request: SumUsageRequest) -> Result<UsageSums, ReadUsageError> {
-        let SumUsageRequest { groups, since, until, key, workspace, model, provider, user } = request;
-        let (api_key, workspaces) = self.ports.names.select(reader, key.as_ref(), workspace.as_ref()).await?;
-        let (since, until) = self.range(since, until)?;
-        let query = UsageSumQuery { groups, since, until, workspaces, api_key, model, provider, user };
-        self.ports.ledger.store_pending().await?;
-        self.check_records(&query).await?;
+        let query = self.begin(reader, request).await?;
         let rows = self.ports.usage.sum(&query, MAX_SUM_ROWS as u64 + 1).await?;
         if rows.len() > MAX_SUM_ROWS {
             return Err(ReadUsageError::TooManyRows { max: MAX_SUM_ROWS });
         }
         let total = rows.iter().try_fold(UsageTotals::default(), |total, row| total.checked_add(row.totals))?;
         Ok(UsageSums { rows, total })
+    }
+
+    /// Returns the query of the usage that the reader may read, for [`Self::read_next`], and stores the charges of this
+    /// process.
+    ///
+    /// # Errors
+    /// As [`Self::execute`], without a bound of the rows.
+    pub async fn begin(&self, reader: &UsageReader, request: SumUsageRequest) -> Result<UsageSumQuery, ReadUsageError> {
+        let SumUsageRequest { groups, since, until, key, workspace, model, provider, user } = request;
+        let (api_key, workspaces) = self.ports.names.select(reader, key.as_ref(), workspace.as_ref()).await?;
+        let (since, until) = self.range(since, until)?;
+        let query = UsageSumQuery { groups, since, until, workspaces, api_key, model, provider, user, after: None };
+        self.ports.ledger.store_pending().await?;
+        self.check_records(&query).await?;
+        Ok(query)
+    }
+
+    /// Returns up to `limit` next rows of a query; none at the end.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn read_next(&self, query: &mut UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError> {
+        let rows = self.ports.usage.sum(query, limit).await?;
+        query.after = rows.last().cloned().map(Box::new).or(query.after.take());
+        Ok(rows)
     }
 
     /// Counts the rejected requests that the reader may read, by status and reason, of the hours of a range; without a

@@ -4,15 +4,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::{Evidence, EvidenceError, EvidenceRepository, LabelError, LabelMode, LabelOutcome, LabelSource, NewLabel};
-use crate::authority::{Authority, Right};
+use super::{
+    Evidence, EvidenceError, EvidenceRepository, LabelError, LabelMode, LabelOutcome, LabelRepetition, LabelSource,
+    NewLabel,
+};
+use crate::authority::Right;
 use crate::budget::LedgerReader;
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::json::Json;
 use crate::preset::{PresetConfig, PresetRepository};
 use crate::statistics::Decision;
 use crate::usage::PresetReference;
+
+/// The effects of labels: whether each changed something, or the reason why it is rejected.
+pub type LabelResults = Vec<Result<bool, LabelError>>;
 
 /// A label as a caller sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,18 +52,33 @@ impl LabelAnswers {
     /// A missing right, too many labels, or a store failure.
     pub async fn execute(
         &self,
-        by: &Authority,
+        change: &Change<'_, LabelResults>,
         drafts: &[LabelDraft],
-    ) -> Result<Vec<Result<bool, LabelError>>, EvidenceError> {
+    ) -> Result<LabelResults, EvidenceError> {
+        let by = change.by();
         by.check(Right::Write)?;
         if drafts.len() > NewLabel::MAX_IN_A_CALL {
             return Err(EvidenceError::LabelCount);
         }
-        let mut checked = self.check(drafts, |workspace| by.sees(workspace)).await?;
+        let checked = self.check(drafts, |workspace| by.sees(workspace)).await?;
         let valid: Vec<NewLabel> = checked.iter().flatten().cloned().collect();
-        let mut stored = self.store(&valid, LabelMode::Each, &by.actor().name).await?.into_iter();
-        let results = checked.drain(..).map(|label| label.and_then(|_| stored.next().unwrap_or(Ok(false))));
-        Ok(results.collect())
+        let results = |outcomes: &Vec<LabelOutcome>| -> LabelResults {
+            let mut stored = outcomes.iter().map(|outcome| outcome.result());
+            let result = |label: &Result<NewLabel, LabelError>| match label {
+                Ok(_) => stored.next().unwrap_or(Ok(false)),
+                Err(error) => Err(error.clone()),
+            };
+            checked.iter().map(result).collect()
+        };
+        let by = &by.actor().name;
+        let outcomes = match change.repetition() {
+            Some((request, respond)) => {
+                let respond = |outcomes: &Vec<LabelOutcome>| respond(&results(outcomes));
+                self.store(&valid, LabelMode::Each, by, Some((request, &respond))).await?
+            }
+            None => self.store(&valid, LabelMode::Each, by, None).await?,
+        };
+        Ok(results(&outcomes))
     }
 
     /// Checks labels. Answers of workspaces that the caller does not see are not found.
@@ -89,24 +111,15 @@ impl LabelAnswers {
         Ok(drafts.iter().map(check).collect())
     }
 
-    /// Stores checked labels. Returns whether each changed something.
+    /// Stores checked labels, and the request with them.
     pub(super) async fn store(
         &self,
         labels: &[NewLabel],
         mode: LabelMode,
         by: &str,
-    ) -> Result<Vec<Result<bool, LabelError>>, StoreError> {
-        if labels.is_empty() {
-            return Ok(Vec::new());
-        }
-        let outcomes = self.evidence.label(labels, mode, by).await?.into_iter();
-        let results = outcomes.map(|outcome| match outcome {
-            LabelOutcome::Changed => Ok(true),
-            LabelOutcome::Unchanged => Ok(false),
-            LabelOutcome::Unknown => Err(LabelError::NoEvidence),
-            LabelOutcome::TooMany => Err(LabelError::TooManyVersions),
-        });
-        Ok(results.collect())
+        repetition: Option<LabelRepetition<'_>>,
+    ) -> Result<Vec<LabelOutcome>, StoreError> {
+        if labels.is_empty() { Ok(Vec::new()) } else { self.evidence.label(labels, mode, by, repetition).await }
     }
 }
 

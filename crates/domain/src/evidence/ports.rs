@@ -4,8 +4,13 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, NewLabel};
+use crate::change::Respond;
 use crate::error::StoreError;
 use crate::ids::DecisionId;
+use crate::repetition::Repetition;
+
+/// A request, and the response to the effects of its labels.
+pub type LabelRepetition<'a> = (&'a Repetition, Respond<'a, Vec<LabelOutcome>>);
 
 /// Stores evidence and labels. The fold of a charge adds the evidence in the transaction of its record.
 ///
@@ -23,8 +28,15 @@ pub trait EvidenceRepository: Send + Sync {
     async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError>;
 
     /// Adds labels of an actor, one after the other, and returns their effects in this order. With
-    /// [`LabelMode::AllOrNone`] a rejected label means that none is added; the effects are as if the others were.
-    async fn label(&self, labels: &[NewLabel], mode: LabelMode, by: &str) -> Result<Vec<LabelOutcome>, StoreError>;
+    /// [`LabelMode::AllOrNone`] a rejected label means that none is added; the effects are as if the others were. Unless
+    /// none is added, the request is stored as [`crate::repetition::IdempotentRequests`] has it.
+    async fn label<'a>(
+        &self,
+        labels: &[NewLabel],
+        mode: LabelMode,
+        by: &str,
+        repetition: Option<LabelRepetition<'a>>,
+    ) -> Result<Vec<LabelOutcome>, StoreError>;
 
     /// Returns every version of the label of an answer, oldest first.
     async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError>;

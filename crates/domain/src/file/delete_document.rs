@@ -12,7 +12,7 @@ use crate::json::Json;
 /// Deletes documents: first the row, then the bytes.
 pub struct DeleteDocument {
     pub(crate) documents: Arc<dyn DocumentRepository>,
-    blobs: Arc<dyn BlobStore>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
 }
 
 impl DeleteDocument {

@@ -1,6 +1,6 @@
 //! Deleting a guardrail, restoring a version of it, and setting the default guardrail of a workspace.
 
-use super::manage_guardrails::{audit_draft, check_default};
+use super::manage_guardrails::{audit_draft, check_default, find_visible};
 use super::update_guardrail::MAX_ATTEMPTS;
 use super::{Guardrail, GuardrailError, ManageGuardrails, PlacedGuardrail};
 use crate::audit::AuditDraft;
@@ -8,6 +8,7 @@ use crate::authority::{Authority, Right};
 use crate::change::Change;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
+use crate::naming::NameError;
 
 impl ManageGuardrails {
     /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
@@ -55,9 +56,9 @@ impl ManageGuardrails {
     /// store fails.
     pub async fn set_default(&self, by: &Authority, id: &str) -> Result<(), GuardrailError> {
         by.check(Right::Unrestricted)?;
-        let guardrail = self.find(by, id).await?;
+        let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, id).await?;
         let done = self.replace_default(by, guardrail.workspace_id, Some(guardrail.id)).await?;
-        if done { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
+        if done { Ok(()) } else { Err(NameError::Unknown.into()) }
     }
 
     /// Clears the default guardrail of a workspace (`None`: of the default workspace) and returns the workspace's id.

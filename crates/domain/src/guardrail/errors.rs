@@ -4,6 +4,7 @@ use super::filter::InvalidFilters;
 use crate::authority::Restricted;
 use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
+use crate::naming::NameError;
 use crate::workspace::ChooseWorkspaceError;
 
 /// A name that is empty, too long or holds control characters.
@@ -45,9 +46,9 @@ pub enum GuardrailError {
     /// The record is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidGuardrail),
-    /// The guardrail does not exist, or its id is malformed.
-    #[error("guardrail not found")]
-    UnknownGuardrail,
+    /// No guardrail or several ones have the name.
+    #[error("guardrail {0}")]
+    Name(#[from] NameError),
     /// The guardrail has no version of that number.
     #[error("the guardrail has no such version")]
     UnknownVersion,
@@ -74,7 +75,8 @@ impl GuardrailError {
         match self {
             Self::Restricted(error) => error.kind(),
             Self::Invalid(_) | Self::WorkspaceRequired => ErrorKind::InvalidRequest,
-            Self::UnknownGuardrail | Self::UnknownVersion | Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::Name(error) => error.kind(),
+            Self::UnknownVersion | Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::PreconditionFailed(error) => error.kind(),
             Self::Conflict => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
@@ -104,9 +106,12 @@ pub enum AssignKeysError {
     /// An element of `key_hashes` is empty.
     #[error("key_hashes[{0}] must not be empty")]
     EmptyHash(usize),
-    /// The guardrail does not exist, or its id is malformed.
-    #[error("guardrail not found")]
-    UnknownGuardrail,
+    /// No guardrail or several ones have the name.
+    #[error("guardrail {0}")]
+    Name(#[from] NameError),
+    /// The guardrail has another version than the caller accepts.
+    #[error(transparent)]
+    PreconditionFailed(#[from] PreconditionFailed),
     /// The store failed.
     #[error("the guardrail store failed")]
     Store(#[from] StoreError),
@@ -118,7 +123,8 @@ impl AssignKeysError {
         match self {
             Self::Restricted(error) => error.kind(),
             Self::NoHashes | Self::EmptyHash(_) => ErrorKind::InvalidRequest,
-            Self::UnknownGuardrail => ErrorKind::NotFound,
+            Self::Name(error) => error.kind(),
+            Self::PreconditionFailed(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }
     }

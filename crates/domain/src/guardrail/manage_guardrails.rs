@@ -6,8 +6,9 @@ use super::{Guardrail, GuardrailError, GuardrailRepository, KnownNames, PlacedGu
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Restricted, Right};
 use crate::error::StoreError;
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::WorkspaceId;
 use crate::json::Json;
+use crate::naming::{NameError, ResourceName, only_match};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{Workspace, WorkspaceRepository, choose_workspace};
 
@@ -29,18 +30,12 @@ pub struct ManageGuardrails {
 }
 
 impl ManageGuardrails {
-    pub(super) async fn find(&self, by: &Authority, id: &str) -> Result<Guardrail, GuardrailError> {
-        let id: GuardrailId = id.parse().map_err(|_| GuardrailError::UnknownGuardrail)?;
-        let found = self.guardrails.find(id).await?.filter(|guardrail| by.sees(guardrail.workspace_id));
-        found.ok_or(GuardrailError::UnknownGuardrail)
-    }
-
     /// Returns the current guardrail, of any workspace that the caller sees.
     ///
     /// # Errors
-    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
-    pub async fn get(&self, by: &Authority, id: &str) -> Result<PlacedGuardrail, GuardrailError> {
-        let guardrail = self.find(by, id).await?;
+    /// Fails if no guardrail or several ones have the name, or if the store fails.
+    pub async fn get(&self, by: &Authority, name: &str) -> Result<PlacedGuardrail, GuardrailError> {
+        let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, name).await?;
         let workspace = self.workspaces.find(guardrail.workspace_id).await?;
         let workspace_default = workspace.is_some_and(|found| found.default_guardrail_id == Some(guardrail.id));
         Ok(PlacedGuardrail { guardrail, workspace_default })
@@ -56,16 +51,14 @@ impl ManageGuardrails {
     }
 }
 
-/// Returns false if the guardrail's workspace does not exist for the caller. Its workspace never changes.
-pub(super) async fn is_visible(
+/// Finds a guardrail that exists for the caller, by its id or its unique name.
+pub(crate) async fn find_visible<E: From<NameError> + From<StoreError>>(
     guardrails: &dyn GuardrailRepository,
     by: &Authority,
-    id: GuardrailId,
-) -> Result<bool, StoreError> {
-    if by.sees_all() {
-        return Ok(true);
-    }
-    Ok(guardrails.find(id).await?.is_some_and(|guardrail| by.sees(guardrail.workspace_id)))
+    name: &str,
+) -> Result<Guardrail, E> {
+    let found = guardrails.find_named(&ResourceName::new(name), by.scope()).await?;
+    Ok(only_match(found, |guardrail| guardrail.id.to_string())?)
 }
 
 /// Checks the right to change a guardrail that is, or becomes, its workspace's default.

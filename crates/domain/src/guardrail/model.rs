@@ -148,6 +148,36 @@ pub struct BuiltinContentFilter {
     pub slug: BuiltinFilter,
     /// The action on a match.
     pub action: FilterAction,
+    /// The scope that the client wrote.
+    #[serde(default, skip_serializing_if = "ScanScope::is_default")]
+    pub scan_scope: ScanScope,
+}
+
+impl BuiltinContentFilter {
+    /// Creates the use of a pattern, with the default scope.
+    pub fn new(slug: BuiltinFilter, action: FilterAction) -> Self {
+        Self { slug, action, scan_scope: ScanScope::default() }
+    }
+}
+
+named_enum! {
+    /// The scope of a built-in pattern, as clients write it. All content is scanned in either.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ScanScope {
+        /// Messages of the user.
+        UserOnly = "user_only",
+        /// All messages.
+        #[default]
+        AllMessages = "all_messages",
+    }
+}
+
+impl ScanScope {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 named_enum! {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, PlacedGuardrail, Policy};
+use super::{AssignKeysError, AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, PlacedGuardrail, Policy};
 use crate::api_key::{InferenceKey, KeyReference};
-use crate::audit::{Actor, AuditDraft};
+use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::naming::ResourceName;
 
 /// Finds the policy of a key. It is called on every request and is therefore usually a cache over the repository.
 ///
@@ -43,7 +45,8 @@ impl GuardrailPolicies for NoGuardrails {
 /// # Contract
 /// - Every method is one transaction, and `assign_keys` and `remove_keys` MUST be all or nothing for any number of keys.
 ///   Methods that change something write their audit entry in it; `assign_keys` writes that of [`super::keys_assigned`]
-///   for the keys that did not have the guardrail, `remove_keys` that of [`super::keys_removed`].
+///   for the keys that did not have the guardrail, `remove_keys` that of [`super::keys_removed`]. Both check the version
+///   of the guardrail in it.
 /// - Only live keys have assignments. Disabled and expired keys are live, deleted ones are not.
 /// - Of concurrent changes to one guardrail from the same version, exactly one succeeds.
 /// - The same transaction writes to the change feed ([`crate::change_feed::ChangeSubject`]). `update` and
@@ -69,14 +72,19 @@ pub trait GuardrailRepository: Send + Sync {
     /// Returns one guardrail of any workspace; callers check its workspace.
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError>;
 
+    /// Finds the guardrails with a name, within a scope: that of the id, else those of the name. Returns at most
+    /// [`ResourceName::MAX_MATCHES`].
+    async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Guardrail>, StoreError>;
+
     /// Returns the guardrails of a workspace, newest first.
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError>;
 
     /// Returns a page of the guardrails within a scope, newest first, and their number.
     async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError>;
 
-    /// Returns the versions of a guardrail, newest first. The newest is the current state.
-    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
+    /// Returns versions of a guardrail from the number `newest` down, newest first. They are numbered from 1 without gaps,
+    /// and the newest is the current state.
+    async fn versions(&self, id: GuardrailId, newest: u32, limit: u64) -> Result<Vec<GuardrailVersion>, StoreError>;
 
     /// Deletes a guardrail with its versions and removes it from every key and its workspace, if the stored version is
     /// that of `before` and `before` tells whether the guardrail is the default; returns false otherwise.
@@ -93,24 +101,23 @@ pub trait GuardrailRepository: Send + Sync {
 
     /// Assigns the guardrail to every key of `keys` that is a live inference key of the guardrail's workspace, and
     /// skips the others. Disabled and expired keys are live, deleted ones are not. An assignment replaces the key's
-    /// previous one. Returns the number of keys of `keys` that now have the guardrail, each counted once; `None` if the
-    /// guardrail does not exist. `keys` is sorted and holds no duplicates.
-    async fn assign_keys(
+    /// previous one. Returns the number of keys of `keys` that now have the guardrail, each counted once. `keys` is
+    /// sorted and holds no duplicates.
+    async fn assign_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError>;
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError>;
 
     /// Removes the guardrail from every key of `keys` that has it assigned and skips the others. Returns the number of
-    /// keys that had it, each counted once; `None` if the guardrail does not exist. `keys` is sorted and holds no
-    /// duplicates.
-    async fn remove_keys(
+    /// keys that had it, each counted once. `keys` is sorted and holds no duplicates.
+    async fn remove_keys<'a>(
         &self,
         id: GuardrailId,
         keys: &[KeyReference],
-        actor: &Actor,
-    ) -> Result<Option<u64>, StoreError>;
+        change: &Change<'a, u64>,
+    ) -> Result<u64, AssignKeysError>;
 
     /// Returns a page of the assignments of a guardrail, or with `None` of all (by guardrail), within a scope, newest
     /// first, and their number. Those of one moment stand in the falling order of the keys' ids.

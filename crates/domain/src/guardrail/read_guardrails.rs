@@ -1,8 +1,9 @@
 //! Reading guardrails, their versions and their keys.
 
+use super::manage_guardrails::find_visible;
 use super::{AssignKeysError, AssignmentPage, GuardrailError, GuardrailPage, GuardrailVersion, ManageGuardrails};
 use crate::authority::Authority;
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::WorkspaceId;
 
 impl ManageGuardrails {
     /// Returns a page of the guardrails of one workspace, or with `None` of all that the caller sees, newest first.
@@ -23,45 +24,48 @@ impl ManageGuardrails {
     /// Returns that version.
     ///
     /// # Errors
-    /// Fails if the guardrail (also for a malformed id) or the version does not exist, or if the store fails.
+    /// Fails if no guardrail or several ones have the name, if the version does not exist, or if the store fails.
     pub async fn get_version(
         &self,
         by: &Authority,
-        id: &str,
+        name: &str,
         version: u32,
     ) -> Result<GuardrailVersion, GuardrailError> {
-        let versions = self.list_versions(by, id).await?;
-        let found = versions.into_iter().find(|found| found.guardrail.version == version);
-        found.ok_or(GuardrailError::UnknownVersion)
+        let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, name).await?;
+        let found = self.guardrails.versions(guardrail.id, version, 1).await?.into_iter().next();
+        found.filter(|found| found.guardrail.version == version).ok_or(GuardrailError::UnknownVersion)
     }
 
-    /// Returns every version, newest first. The newest is the current state.
+    /// Returns up to `limit` versions after the first `offset`, newest first, and the number of all. The newest is the
+    /// current state.
     ///
     /// # Errors
-    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
-    pub async fn list_versions(&self, by: &Authority, id: &str) -> Result<Vec<GuardrailVersion>, GuardrailError> {
-        let id: GuardrailId = id.parse().map_err(|_| GuardrailError::UnknownGuardrail)?;
-        let versions = self.guardrails.versions(id).await?;
-        // Every existing guardrail has at least one version.
-        let is_visible = versions.first().is_some_and(|newest| by.sees(newest.guardrail.workspace_id));
-        if is_visible { Ok(versions) } else { Err(GuardrailError::UnknownGuardrail) }
+    /// Fails if no guardrail or several ones have the name, or if the store fails.
+    pub async fn list_versions(
+        &self,
+        by: &Authority,
+        name: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<GuardrailVersion>, u32), GuardrailError> {
+        let guardrail = find_visible::<GuardrailError>(&*self.guardrails, by, name).await?;
+        let newest = guardrail.version.saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX));
+        Ok((self.guardrails.versions(guardrail.id, newest, limit).await?, guardrail.version))
     }
 
     /// Returns up to `limit` assignments after the first `offset`, newest first.
     ///
     /// # Errors
-    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
+    /// Fails if no guardrail or several ones have the name, or if the store fails.
     pub async fn list_assigned_keys(
         &self,
         by: &Authority,
-        id: &str,
+        name: &str,
         offset: u64,
         limit: u64,
     ) -> Result<AssignmentPage, AssignKeysError> {
-        let id: GuardrailId = id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        let found = self.guardrails.find(id).await?.filter(|guardrail| by.sees(guardrail.workspace_id));
-        found.ok_or(AssignKeysError::UnknownGuardrail)?;
-        Ok(self.guardrails.list_keys(Some(id), by.scope(), offset, limit).await?)
+        let guardrail = find_visible::<AssignKeysError>(&*self.guardrails, by, name).await?;
+        Ok(self.guardrails.list_keys(Some(guardrail.id), by.scope(), offset, limit).await?)
     }
 
     /// Returns a page of the assignments of one workspace, or with `None` of all that the caller sees, newest first.

@@ -33,7 +33,7 @@ pub trait Presets: Send + Sync {
 /// - A slug is unique in its workspace. Versions never change.
 /// - `save` writes its audit entry and [`crate::change_feed::ChangeSubject::Preset`] in its transaction. Of concurrent
 ///   changes of one state exactly one succeeds.
-/// - The deletion of a workspace deletes its presets.
+/// - The deletion of a workspace with its presets deletes them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]

@@ -6,6 +6,7 @@ use crate::api_key::{ChangeApiKeyError, ManageApiKeys};
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
 use crate::change::Change;
+use crate::container::{BlobKey, BlobMeta};
 use crate::error::{ErrorKind, StoreError};
 use crate::file::DeleteDocument;
 use crate::guardrail::{GuardrailError, ManageGuardrails};
@@ -18,8 +19,8 @@ use crate::workspace::{
     find_visible,
 };
 
-/// Documents that are read at a time.
-const PAGE: u64 = 1_000;
+/// Documents, or files of containers, that are read at a time.
+const PAGE: u16 = 1_000;
 /// The most rounds over contents that others add at the same time.
 const MAX_ROUNDS: usize = 8;
 
@@ -29,7 +30,7 @@ pub struct DeleteWorkspace {
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// Deletes keys.
     pub keys: ManageApiKeys,
-    /// Deletes documents.
+    /// Deletes documents, whose store has the files of containers, too.
     pub documents: DeleteDocument,
     /// Deletes destinations.
     pub destinations: ManageDestinations,
@@ -82,8 +83,9 @@ impl From<StoreError> for DeleteWorkspaceError {
 }
 
 impl DeleteWorkspace {
-    /// Deletes the contents of the kinds in `with`, each with its audit entry, and then the workspace. Its usage records
-    /// and its spending stay. The id is never reused; the slug is free.
+    /// Deletes the contents of the kinds in `with`, and then the workspace, with its presets. Keys, documents, guardrails
+    /// and destinations have an audit entry each. Usage records and spending stay. The id is never reused; the slug is
+    /// free.
     ///
     /// # Errors
     /// A missing right; an unknown workspace; the default workspace, contents of other kinds, or a version that the
@@ -110,7 +112,8 @@ impl DeleteWorkspace {
             ]);
             let subject = format!("workspace {id}");
             let audit = AuditDraft::change(by.actor(), "workspace.delete", subject, Some(before), None);
-            match self.workspaces.delete(&workspace, &audit).await? {
+            let (with_presets, files) = (with.contains(&WorkspaceContent::Presets), self.count_files(id).await?);
+            match self.workspaces.delete(&workspace, with_presets, files, &audit).await? {
                 WorkspaceDeletion::Deleted => {
                     return Ok(DeletedWorkspace { workspace, contents: first.unwrap_or_default() });
                 }
@@ -146,12 +149,25 @@ impl DeleteWorkspace {
         }
         if with.contains(&WorkspaceContent::Documents) {
             loop {
-                let page = self.documents.documents.list(Some(id), None, PAGE).await?;
+                let page = self.documents.documents.list(Some(id), None, PAGE.into()).await?;
                 if page.is_empty() {
                     break;
                 }
                 for document in page {
                     self.documents.execute(id, &document.id, by.actor()).await?;
+                }
+            }
+        }
+        if with.contains(&WorkspaceContent::ContainerFiles) {
+            let mut after = None;
+            loop {
+                let page = self.files_after(id, after.as_ref()).await?;
+                for file in &page {
+                    self.documents.blobs.delete(&file.key).await?;
+                }
+                after = page.last().map(|file| file.key.clone());
+                if page.len() < usize::from(PAGE) {
+                    break;
                 }
             }
         }
@@ -166,6 +182,23 @@ impl DeleteWorkspace {
             }
         }
         Ok(())
+    }
+
+    async fn count_files(&self, id: WorkspaceId) -> Result<u64, StoreError> {
+        let (mut count, mut after) = (0_u64, None);
+        loop {
+            let page = self.files_after(id, after.as_ref()).await?;
+            count = count.saturating_add(page.len() as u64);
+            after = page.last().map(|file| file.key.clone());
+            if page.len() < usize::from(PAGE) {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Returns the next files of the workspace's containers.
+    async fn files_after(&self, id: WorkspaceId, after: Option<&BlobKey>) -> Result<Vec<BlobMeta>, StoreError> {
+        self.documents.blobs.list(&BlobKey::containers_prefix(id), after, PAGE.into()).await
     }
 }
 

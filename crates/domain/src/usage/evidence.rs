@@ -115,9 +115,9 @@ impl QuestionOutcomes {
         Self { all, json }
     }
 
-    /// Iterates over the outcomes.
-    pub fn iter(&self) -> std::slice::Iter<'_, QuestionOutcome> {
-        self.all.iter()
+    /// Returns the outcomes.
+    pub fn all(&self) -> &[QuestionOutcome] {
+        &self.all
     }
 
     /// Returns an object by question; `None` without outcomes.

@@ -72,8 +72,8 @@ pub trait UsageRepository: Send + Sync {
     /// Stops at `limit`.
     async fn count_read(&self, filter: &UsageFilter, limit: u64) -> Result<u64, StoreError>;
 
-    /// Returns up to `limit` sums, one for each combination of the groups that has usage, in the order of the groups. The
-    /// totals are those of the days of the charges, also of records that retention removed; those of a query that needs
+    /// Returns up to `limit` sums, one for each combination of the groups that has usage, in the order of the groups, in
+    /// which requests without an end user come first. The totals are those of the days of the charges, also of records that retention removed; those of a query that needs
     /// records ([`UsageSumQuery::needs_records`]) are of the records that exist.
     async fn sum(&self, query: &UsageSumQuery, limit: u64) -> Result<Vec<UsageSum>, StoreError>;
 

@@ -44,6 +44,8 @@ pub struct UsageSumQuery {
     pub provider: Option<String>,
     /// Only usage of this end user.
     pub user: Option<String>,
+    /// Only rows after this one, in the order of the groups. A query without groups has none.
+    pub after: Option<Box<UsageSum>>,
 }
 
 impl UsageSumQuery {
@@ -58,6 +60,7 @@ impl UsageSumQuery {
             model: None,
             provider: None,
             user: None,
+            after: None,
         }
     }
 

@@ -31,7 +31,7 @@ impl ChooseFilesWorkspaceError {
     /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotOwn => ErrorKind::Forbidden,
+            Self::NotOwn => ErrorKind::InvalidRequest,
             Self::WrongKeyKind(error) => error.kind(),
             Self::Restricted(error) => error.kind(),
             Self::Workspace(error) => error.kind(),
@@ -141,13 +141,14 @@ mod tests {
         let id = |id: &WorkspaceId| Some(ResourceName::from(id));
         let name = |text: &str| Some(ResourceName::new(text));
         let (forbidden, missing) = (Err(ErrorKind::Forbidden), Err(ErrorKind::NotFound));
+        let not_own = Err(ErrorKind::InvalidRequest);
         let table: [Row<'_>; 16] = [
             (&inference, None, [Ok(other); 3]),
             (&inference, id(&other), [Ok(other); 3]),
             (&inference, name("other"), [Ok(other); 3]),
-            (&inference, id(&default), [forbidden; 3]),
-            (&inference, name("default"), [forbidden; 3]),
-            (&inference, name("nowhere"), [forbidden; 3]),
+            (&inference, id(&default), [not_own; 3]),
+            (&inference, name("default"), [not_own; 3]),
+            (&inference, name("nowhere"), [not_own; 3]),
             (&operator, None, [Ok(default); 3]),
             (&operator, id(&other), [Ok(other); 3]),
             (&operator, name("other"), [Ok(other); 3]),

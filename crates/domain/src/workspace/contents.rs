@@ -14,6 +14,10 @@ named_enum! {
         Guardrails = "guardrails",
         /// Destinations of traces.
         Destinations = "destinations",
+        /// Presets, with their versions.
+        Presets = "presets",
+        /// Files of containers.
+        ContainerFiles = "container_files",
     }
 }
 
@@ -28,6 +32,10 @@ pub struct WorkspaceContents {
     pub guardrails: u64,
     /// Destinations of traces.
     pub destinations: u64,
+    /// Presets.
+    pub presets: u64,
+    /// Files of containers.
+    pub container_files: u64,
 }
 
 impl WorkspaceContents {
@@ -40,16 +48,20 @@ impl WorkspaceContents {
             documents: keep(WorkspaceContent::Documents, self.documents),
             guardrails: keep(WorkspaceContent::Guardrails, self.guardrails),
             destinations: keep(WorkspaceContent::Destinations, self.destinations),
+            presets: keep(WorkspaceContent::Presets, self.presets),
+            container_files: keep(WorkspaceContent::ContainerFiles, self.container_files),
         }
     }
 
     /// Returns the number of each kind.
-    pub fn counts(self) -> [(WorkspaceContent, u64); 4] {
+    pub fn counts(self) -> [(WorkspaceContent, u64); 6] {
         [
             (WorkspaceContent::Keys, self.keys),
             (WorkspaceContent::Documents, self.documents),
             (WorkspaceContent::Guardrails, self.guardrails),
             (WorkspaceContent::Destinations, self.destinations),
+            (WorkspaceContent::Presets, self.presets),
+            (WorkspaceContent::ContainerFiles, self.container_files),
         ]
     }
 
@@ -88,7 +100,7 @@ mod tests {
 
     #[test]
     fn without_keeps_contents_that_are_not_named() {
-        let contents = WorkspaceContents { keys: 2, documents: 3, guardrails: 0, destinations: 1 };
+        let contents = WorkspaceContents { keys: 2, documents: 3, destinations: 1, ..WorkspaceContents::default() };
         let remaining = contents.without(&[WorkspaceContent::Keys, WorkspaceContent::Guardrails]);
         assert_eq!(remaining.to_string(), "documents: 3, destinations: 1");
         assert_eq!(contents.without(&[]), contents);

@@ -80,9 +80,16 @@ pub trait WorkspaceRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<WorkspaceUpdate, StoreError>;
 
-    /// Deletes a workspace without live keys, documents (pending ones included), guardrails and destinations, unless it
-    /// is the default, if its settings and budgets still equal those of `before`.
-    async fn delete(&self, before: &Workspace, audit: &AuditDraft) -> Result<WorkspaceDeletion, StoreError>;
+    /// Deletes a workspace without contents, unless it is the default, if its settings and budgets still equal those of
+    /// `before`. Its contents are live keys, documents (pending ones included), guardrails, destinations, presets, which
+    /// are deleted with it instead if `with_presets`, and the given number of container files.
+    async fn delete(
+        &self,
+        before: &Workspace,
+        with_presets: bool,
+        container_files: u64,
+        audit: &AuditDraft,
+    ) -> Result<WorkspaceDeletion, StoreError>;
 
     /// Returns the credit; `None` if the workspace does not exist.
     async fn credit(&self, id: WorkspaceId) -> Result<Option<Credit>, StoreError>;

@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: assignments.
 
-use super::super::{delete_key, join_all};
+use super::super::{assign_keys, delete_key, join_all, remove_keys};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -8,10 +8,14 @@ use super::samples::{
 };
 use crate::api_key::{KeyReference, LastKeyRule};
 use crate::audit::Actor;
-use crate::authority::ManagementScope;
+use crate::authority::{Authority, ManagementScope};
+use crate::change::Change;
 use crate::change_feed::ChangeSubject;
-use crate::guardrail::KeyAssignment;
+use crate::error::StoreError;
+use crate::guardrail::{AssignKeysError, KeyAssignment, PlacedGuardrail};
 use crate::ids::ApiKeyId;
+use crate::repetition::{Repetition, RepetitionScope, StoredResponse};
+use crate::version::IfMatch;
 
 suite! {
     /// Every case of the port's contract.
@@ -23,6 +27,7 @@ suite! {
         concurrent_removals_count_each_key_once,
         remove_takes_many_keys,
         remove_counts_key_once_under_both_references,
+        changes_check_the_version_and_store_the_request,
     }
 }
 
@@ -36,7 +41,7 @@ async fn insert_keys(stores: &Stores, keys: u64) -> Vec<ApiKeyId> {
     }
     let ids: Vec<ApiKeyId> = (1..=keys).map(key_id).collect();
     assert_eq!(
-        stores.guardrails.assign_keys(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(),
+        assign_keys(&*stores.guardrails, guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(),
         Some(keys)
     );
     ids
@@ -89,7 +94,7 @@ async fn list_returns_consecutive_pages(stores: &Stores) {
 async fn remove_unassigns_keys(stores: &Stores) {
     let ids = insert_keys(stores, 3).await;
     let before = newest_change(stores).await;
-    let removed = stores.guardrails.remove_keys(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
+    let removed = remove_keys(&*stores.guardrails, guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(removed, Some(2));
     let changed = changed_since(stores, before).await;
     let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2].map(hash));
@@ -97,18 +102,21 @@ async fn remove_unassigns_keys(stores: &Stores) {
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1);
     assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, None);
     let (newest, entries) = (newest_change(stores).await, stores.audit.newest(100).await.unwrap().len());
-    let again = stores.guardrails.remove_keys(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
+    let again = remove_keys(&*stores.guardrails, guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(again, Some(0), "they hold it no more");
     assert_eq!(newest_change(stores).await, newest, "and nothing changed");
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
-    let unknown = stores.guardrails.remove_keys(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
+    let unknown = remove_keys(&*stores.guardrails, guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
     assert_eq!(unknown, None, "there is no such guardrail");
 }
 
 async fn remove_keeps_keys_of_other_guardrails(stores: &Stores) {
     let ids = insert_keys(stores, 2).await;
-    stores.guardrails.assign_keys(guardrail_id(2), &names(&ids[..1]), &Actor::system()).await.unwrap();
-    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(), Some(1));
+    assign_keys(&*stores.guardrails, guardrail_id(2), &names(&ids[..1]), &Actor::system()).await.unwrap();
+    assert_eq!(
+        remove_keys(&*stores.guardrails, guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(),
+        Some(1)
+    );
     assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
     assert_eq!(listed(stores, 2, 0, 10).await.1, 1);
 }
@@ -117,7 +125,7 @@ async fn concurrent_removals_count_each_key_once(stores: &Stores) {
     let ids = insert_keys(stores, 4).await;
     let rivals = (0..8).map(|_| {
         let (port, ids) = (&stores.guardrails, &ids);
-        async move { port.remove_keys(guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
+        async move { remove_keys(&**port, guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
     });
     assert_eq!(join_all(rivals).await.into_iter().sum::<u64>(), 4);
 }
@@ -126,16 +134,42 @@ async fn remove_takes_many_keys(stores: &Stores) {
     let ids = insert_keys(stores, 2).await;
     let mut many: Vec<ApiKeyId> = (10..20_010).map(key_id).chain(ids).collect();
     many.sort_unstable();
-    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(), Some(2));
+    assert_eq!(
+        remove_keys(&*stores.guardrails, guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(),
+        Some(2)
+    );
 }
 
 async fn remove_counts_key_once_under_both_references(stores: &Stores) {
     let ids = insert_keys(stores, 3).await;
     let both = [ids[0].into(), ids[1].into(), hash(1).into(), hash(2).into()];
-    assert_eq!(stores.guardrails.remove_keys(guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
+    assert_eq!(remove_keys(&*stores.guardrails, guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
     let entry = stores.audit.newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.remove_keys");
     assert_eq!(entry.details.text(), format!(r#"{{"keys_count":2,"keys":["{}","{}"]}}"#, ids[0], ids[1]));
     let (left, _) = listed(stores, 1, 0, 10).await;
     assert_eq!(left.iter().map(|found| (found.key_id, found.key_hash)).collect::<Vec<_>>(), [(ids[2], hash(3))]);
+}
+
+async fn changes_check_the_version_and_store_the_request(stores: &Stores) {
+    let (ids, by, port) = (insert_keys(stores, 2).await, Authority::system(), &stores.guardrails);
+    let (names, second) = (names(&ids), guardrail_id(2));
+    let version = |workspace_default| PlacedGuardrail { guardrail: guardrail(2, 1), workspace_default }.version();
+    let conditional = |version| Change::conditional(&by, Some(IfMatch::Versions(vec![version])));
+    for changed in [
+        port.assign_keys(second, &names, &conditional(version(true))).await,
+        port.remove_keys(guardrail_id(1), &names, &conditional(version(false))).await,
+    ] {
+        assert!(matches!(changed, Err(AssignKeysError::PreconditionFailed(_))), "{changed:?}");
+    }
+    assert_eq!((listed(stores, 1, 0, 9).await.1, listed(stores, 2, 0, 9).await.1), (2, 0), "nothing changed");
+    let scope = RepetitionScope { caller: "key:1".to_owned(), route: "POST /a".to_owned(), key: "k".parse().unwrap() };
+    let request = Repetition { scope, fingerprint: [1; 32] };
+    let respond = |count: &u64| StoredResponse::Content { status: 200, body: count.to_string(), version: None };
+    let repeatable = || conditional(version(false)).stored_as(request.clone(), &respond);
+    assert_eq!(port.assign_keys(second, &names, &repeatable()).await.unwrap(), 2);
+    assert_eq!(stores.repetitions.find(&request.scope).await.unwrap().unwrap().response, respond(&2));
+    let again = port.remove_keys(second, &names, &repeatable()).await;
+    assert!(matches!(again, Err(AssignKeysError::Store(StoreError::Repeated))), "{again:?}");
+    assert_eq!(listed(stores, 2, 0, 9).await.1, 2, "nothing changed");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::super::join_all;
-use super::super::{delete_key, set_disabled};
+use super::super::{assign_keys, delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, placed, suspend,
@@ -212,9 +212,14 @@ async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
     assert_entries!(stores, 1, Ok(true), update_guardrail(&**guardrails, &second, [false; 2], &draft));
     assert_entries!(stores, 0, Ok(false), update_guardrail(&**guardrails, &second, [false; 2], &draft));
-    assert_entries!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    assert_entries!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
-    assert_entries!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
+    assert_entries!(stores, 1, Ok(Some(1)), assign_keys(&**guardrails, id, &[key_id(1).into()], &draft.actor));
+    assert_entries!(stores, 0, Ok(Some(1)), assign_keys(&**guardrails, id, &[key_id(1).into()], &draft.actor));
+    assert_entries!(
+        stores,
+        0,
+        Ok(None),
+        assign_keys(&**guardrails, guardrail_id(3), &[key_id(1).into()], &draft.actor)
+    );
     assert_entries!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
     assert_entries!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
     assert_entries!(stores, 1, Ok(true), guardrails.delete(&placed(2, 2, true), &draft));

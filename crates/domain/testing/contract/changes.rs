@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::join_all;
-use super::super::{delete_key, set_disabled};
+use super::super::{assign_keys, delete_key, remove_keys, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -55,7 +55,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
         let before = newest_change(stores).await;
         let expected = match step {
             0 => {
-                stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &draft.actor).await.unwrap();
+                assign_keys(&*stores.guardrails, guardrail_id(2), &[key_id(1).into()], &draft.actor).await.unwrap();
                 vec![key]
             }
             1 => {
@@ -100,7 +100,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert(&guardrail(2, 1), true, &audit()).await.unwrap());
-    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
     let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
@@ -109,7 +109,7 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     let unknown = stores.workspaces.update(&workspace(9), &workspace(9), &audit()).await.unwrap();
     assert_eq!(unknown, WorkspaceUpdate::Differs);
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
-    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(
         !update_guardrail(&*stores.guardrails, &Guardrail { version: 7, ..guardrail(2, 1) }, [false; 2], &audit())
             .await
@@ -146,9 +146,9 @@ async fn many_keys_are_one_change(stores: &Stores) {
     assert_eq!(few.len(), MAX_NAMED_KEYS);
     let names = |first: u64| (first..=many).map(|number| key_id(number).into()).collect::<Vec<KeyReference>>();
     let assign =
-        async |first| stores.guardrails.assign_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+        async |first| assign_keys(&*stores.guardrails, guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
     let remove =
-        async |first| stores.guardrails.remove_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+        async |first| remove_keys(&*stores.guardrails, guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
 
     let before = newest_change(stores).await;
     assert_eq!(assign(1).await, Some(many));
@@ -272,7 +272,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
     let feed = async || stores.budget.signals().await.unwrap().feed;
     let before = feed().await;
     disable(stores, 1, true).await;
-    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(
         update_guardrail(&*stores.guardrails, &Guardrail { version: 2, ..guardrail(2, 1) }, [false; 2], &audit())
             .await

@@ -7,9 +7,13 @@ use super::Stores;
 use super::samples::{add_key, add_workspace, at, fold_charge, inference_key};
 use super::usage::record;
 use crate::budget::UsageCharge;
-use crate::evidence::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, LabelSource, NewLabel};
+use crate::error::StoreError;
+use crate::evidence::{
+    Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource, NewLabel,
+};
 use crate::ids::{DecisionId, PresetId};
 use crate::json::Json;
+use crate::repetition::{Repetition, RepetitionScope, StoredResponse};
 use crate::statistics::Probability;
 use crate::usage::{AnswerEvidence, AnswerMethod, PresetReference, UsageOutcome, UsageRecord};
 
@@ -21,6 +25,7 @@ suite! {
         labels_have_versions,
         labels_are_added_all_or_none,
         concurrent_labels_are_all_kept,
+        labels_of_a_repeated_request_change_nothing,
         prune_removes_old_rows_with_their_labels,
     }
 }
@@ -109,7 +114,7 @@ async fn fold_adds_evidence_once(stores: &Stores) {
 async fn list_is_newest_first_and_filtered(stores: &Stores) {
     insert_charges(stores, 1..=5).await;
     assert_eq!(
-        stores.evidence.label(&[new_label(3, "true")], LabelMode::Each, "key:k").await.unwrap(),
+        stores.evidence.label(&[new_label(3, "true")], LabelMode::Each, "key:k", None).await.unwrap(),
         [LabelOutcome::Changed]
     );
     let all = EvidenceFilter::of_preset(preset(1).id);
@@ -148,7 +153,7 @@ async fn list_is_newest_first_and_filtered(stores: &Stores) {
 async fn labels_have_versions(stores: &Stores) {
     use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
     insert_charges(stores, [1]).await;
-    let label = async |new: &[NewLabel], by| stores.evidence.label(new, LabelMode::Each, by).await.unwrap();
+    let label = async |new: &[NewLabel], by| stores.evidence.label(new, LabelMode::Each, by, None).await.unwrap();
     let unknown = NewLabel { position: 1, ..new_label(1, "1") };
     assert_eq!(label(&[new_label(2, "1"), unknown, new_label(1, "1")], "key:a").await, [Unknown, Unknown, Changed]);
     assert_eq!(label(&[new_label(1, "1")], "key:b").await, [Unchanged]);
@@ -183,7 +188,7 @@ async fn labels_have_versions(stores: &Stores) {
 async fn labels_are_added_all_or_none(stores: &Stores) {
     use LabelOutcome::{Changed, TooMany, Unknown};
     insert_charges(stores, [1]).await;
-    let label = async |new: &[NewLabel]| stores.evidence.label(new, LabelMode::AllOrNone, "key:k").await.unwrap();
+    let label = async |new: &[NewLabel]| stores.evidence.label(new, LabelMode::AllOrNone, "key:k", None).await.unwrap();
     let other = NewLabel { position: 7, ..new_label(1, "2") };
     assert_eq!(label(&[other.clone(), new_label(2, "1")]).await, [Changed, Unknown]);
     let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
@@ -199,7 +204,7 @@ async fn concurrent_labels_are_all_kept(stores: &Stores) {
     insert_charges(stores, [1]).await;
     let labels = (0..8).map(|number| {
         let new = [new_label(1, &number.to_string())];
-        async move { stores.evidence.label(&new, LabelMode::Each, "key:k").await.unwrap() }
+        async move { stores.evidence.label(&new, LabelMode::Each, "key:k", None).await.unwrap() }
     });
     assert_eq!(join_all(labels).await.concat(), [LabelOutcome::Changed; 8]);
     let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
@@ -207,9 +212,41 @@ async fn concurrent_labels_are_all_kept(stores: &Stores) {
     assert_eq!(stores.evidence.find(&[id(1)]).await.unwrap()[0].label.as_ref(), versions.last());
 }
 
+async fn labels_of_a_repeated_request_change_nothing(stores: &Stores) {
+    insert_charges(stores, [1]).await;
+    let scope =
+        RepetitionScope { caller: "key:k".to_owned(), route: "POST /labels".to_owned(), key: "a".parse().unwrap() };
+    let request = Repetition { scope, fingerprint: [7; 32] };
+    let respond = |outcomes: &Vec<LabelOutcome>| StoredResponse::Content {
+        status: 200,
+        body: format!("{outcomes:?}"),
+        version: None,
+    };
+    let label = async |value: &str, mode, repetition| {
+        let labels = [new_label(1, value), new_label(2, "1")];
+        stores.evidence.label(&labels, mode, "key:k", repetition).await
+    };
+    let repetition: Option<LabelRepetition<'_>> = Some((&request, &respond));
+    label("true", LabelMode::AllOrNone, repetition).await.unwrap();
+    assert_eq!(stores.repetitions.find(&request.scope).await.unwrap(), None, "no label was added");
+    let outcomes = join_all((0..4).map(|_| label("true", LabelMode::Each, repetition))).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+    assert!(
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).all(|error| matches!(error, StoreError::Repeated))
+    );
+    let kept = stores.repetitions.find(&request.scope).await.unwrap().unwrap();
+    let response = respond(&vec![LabelOutcome::Changed, LabelOutcome::Unknown]);
+    assert_eq!((kept.request.clone(), kept.response), (request.clone(), response));
+    label("false", LabelMode::Each, None).await.unwrap();
+    let again = label("true", LabelMode::Each, repetition).await;
+    assert!(matches!(again, Err(StoreError::Repeated)), "{again:?}");
+    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    assert_eq!(versions.iter().map(|label| label.value.text()).collect::<Vec<_>>(), ["true", "false"]);
+}
+
 async fn prune_removes_old_rows_with_their_labels(stores: &Stores) {
     insert_charges(stores, 1..=3).await;
-    stores.evidence.label(&[new_label(1, "true"), new_label(3, "true")], LabelMode::Each, "key:k").await.unwrap();
+    stores.evidence.label(&[new_label(1, "true"), new_label(3, "true")], LabelMode::Each, "key:k", None).await.unwrap();
     let prune = async |before, limit| stores.evidence.prune(before, limit).await.unwrap();
     assert_eq!(prune(at(1), 9).await, 0);
     assert_eq!((prune(at(3), 3).await, prune(at(3), 3).await, prune(at(3), 3).await), (3, 1, 0));

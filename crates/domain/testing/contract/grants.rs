@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{delete_key, set_disabled};
+use super::super::{assign_keys, delete_key, set_disabled};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -113,7 +113,7 @@ async fn changes_become_visible(stores: &Stores) {
     assert_eq!(find(stores, 1).await.unwrap().scope, inference(1, |suspended| *suspended = true));
     suspend(stores, 1, false).await;
 
-    stores.guardrails.assign_keys(guardrail_id(9), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(9), &[key_id(1).into()], &Actor::system()).await.unwrap();
     stores.wait_for_grants().await;
     let held = |grant: KeyGrant| match grant.scope {
         GrantScope::Inference { guardrail_id, .. } => guardrail_id,

@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and audit entries of changes.
 
-use super::super::join_all;
+use super::super::{assign_keys, join_all};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
@@ -12,6 +12,7 @@ use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
+    ScanScope,
 };
 use crate::ids::GuardrailId;
 use crate::json::Json;
@@ -53,7 +54,10 @@ fn whole(number: u64, version: u32) -> Guardrail {
             },
         ],
         content_filter_builtins: BuiltinFilter::ALL
-            .map(|slug| BuiltinContentFilter { slug, action: FilterAction::Flag })
+            .map(|slug| BuiltinContentFilter {
+                scan_scope: ScanScope::UserOnly,
+                ..BuiltinContentFilter::new(slug, FilterAction::Flag)
+            })
             .to_vec(),
     };
     let budget = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Monthly) };
@@ -92,21 +96,22 @@ pub(super) async fn update_stores_every_field(stores: &Stores) {
 
 pub(super) async fn versions_returns_every_version(stores: &Stores) {
     add_workspace(stores, 1).await;
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap(), []);
     assert!(stores.guardrails.insert(&named(10, "one", 1), false, &by("user:ada", "s")).await.unwrap());
     add_guardrail(stores, &guardrail(11, 1)).await;
     assert!(update(stores, &whole(10, 2), &by("key:00", "s")).await);
     assert!(update(stores, &named(10, "three", 3), &by("user:bob", "s")).await);
-    let versions = stores.guardrails.versions(guardrail_id(10)).await.unwrap();
+    let versions = stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap();
     let guardrails: Vec<&Guardrail> = versions.iter().map(|kept| &kept.guardrail).collect();
     assert_eq!(guardrails, [&named(10, "three", 3), &whole(10, 2), &named(10, "one", 1)], "the newest first");
     let by: Vec<&str> = versions.iter().map(|kept| kept.changed_by.as_str()).collect();
     assert_eq!(by, ["user:bob", "key:00", "user:ada"]);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 2, 1).await.unwrap(), versions[1..2], "from a number down");
     let times: Vec<_> = versions.iter().map(|kept| kept.changed_at).collect();
     assert_eq!(times, [at(103), at(102), at(10)], "when each came to be");
-    assert_eq!(stores.guardrails.versions(guardrail_id(11)).await.unwrap().len(), 1, "each has its own");
+    assert_eq!(stores.guardrails.versions(guardrail_id(11), 99, 99).await.unwrap().len(), 1, "each has its own");
     assert!(stores.guardrails.delete(&placed(10, 3, false), &audit()).await.unwrap());
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap(), [], "they go with it");
 }
 
 pub(super) async fn update_accepts_next_version_only(stores: &Stores) {
@@ -145,7 +150,7 @@ pub(super) async fn concurrent_updates_succeed_once(stores: &Stores) {
     let name = format!("rival {}", won[0]);
     assert_eq!(stored(stores, 10).await, named(10, &name, 2));
     assert_eq!(newest_entry(stores).await.subject, name, "and only that one is written down");
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 2);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap().len(), 2);
     assert_eq!(default_of(stores, 1).await, (won[0] % 2 == 1).then(|| guardrail_id(10)));
 }
 
@@ -183,7 +188,7 @@ pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(10)), None));
     assert!(set(1, Some(11)).await, "one in place of the other");
-    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
     assert!(set(1, None).await);
     assert_eq!(default_of(stores, 1).await, None);
@@ -198,7 +203,7 @@ pub(super) async fn update_default_sets_default_in_same_transaction(stores: &Sto
     assert!(stores.guardrails.insert(&guardrail(10, 1), true, &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
-    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
+    assert_eq!(stores.guardrails.versions(guardrail_id(10), 99, 99).await.unwrap().len(), 1);
     add_guardrail(stores, &guardrail(11, 1)).await;
     let update = async |number: u64, version: u32, was: bool, default: bool| {
         let changed = named(number, "changed", version);
@@ -265,7 +270,7 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
-    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
+    assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
     assert!(stores.guardrails.delete(&placed(11, 1, false), &by("delete")).await.unwrap());
     wrote("delete").await;
@@ -275,7 +280,7 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());
     assert_eq!(
-        stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
+        assign_keys(&*stores.guardrails, guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
         None
     );
     wrote("delete").await;

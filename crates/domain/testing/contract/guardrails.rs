@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
-use super::super::{delete_key, join_all};
+use super::super::{assign_keys, delete_key, join_all};
 use super::Stores;
 use super::guardrail_changes::{
     change_compares_whether_guardrail_is_default, changes_write_their_audit_entry, concurrent_updates_succeed_once,
@@ -15,12 +15,14 @@ use crate::api_key::{ApiKey, KeyReference, LastKeyRule};
 use crate::audit::Actor;
 use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
-use crate::guardrail::{GuardrailPage, PlacedGuardrail};
+use crate::guardrail::{Guardrail, GuardrailPage, PlacedGuardrail};
 use crate::ids::GuardrailId;
+use crate::naming::ResourceName;
 
 suite! {
     /// Every case of the port's contract.
     guardrail_repository_cases as guardrail_repository_contract over Stores {
+        find_named_returns_guardrails_of_id_or_name_within_scope,
         find_returns_inserted_guardrail,
         assign_keys_accepts_live_keys_of_the_workspace_only,
         assign_keys_replaces_previous_guardrail,
@@ -47,7 +49,7 @@ suite! {
 
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {
     let names: Vec<KeyReference> = keys.iter().map(|number| key_id(*number).into()).collect();
-    stores.guardrails.assign_keys(id, &names, &Actor::system()).await.unwrap()
+    assign_keys(&*stores.guardrails, id, &names, &Actor::system()).await.unwrap()
 }
 
 async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
@@ -157,7 +159,7 @@ async fn assign_keys_counts_key_once_under_both_references(stores: &Stores) {
     let mut both =
         vec![key_id(1).into(), key_id(3).into(), hash(1).into(), hash(2).into(), hash(3).into(), hash(9).into()];
     both.sort_unstable();
-    let assigned = stores.guardrails.assign_keys(guardrail_id(10), &both, &Actor::system()).await.unwrap();
+    let assigned = assign_keys(&*stores.guardrails, guardrail_id(10), &both, &Actor::system()).await.unwrap();
     assert_eq!(assigned, Some(3));
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 3);
     let entry = stores.audit.newest(1).await.unwrap().remove(0);
@@ -234,5 +236,29 @@ async fn delete_during_assignment_leaves_no_key(stores: &Stores) {
     join_all(acts).await;
     for key in 1..=3 {
         assert_eq!(held_by(stores, key).await, None);
+    }
+}
+
+async fn find_named_returns_guardrails_of_id_or_name_within_scope(stores: &Stores) {
+    for workspace in [1, 2] {
+        add_workspace(stores, workspace).await;
+    }
+    let same_name = Guardrail { name: guardrail(1, 1).name, ..guardrail(3, 2) };
+    for guardrail in [&guardrail(1, 1), &guardrail(2, 1), &same_name] {
+        add_guardrail(stores, guardrail).await;
+    }
+    let (all, second) = (ManagementScope::UNRESTRICTED, ManagementScope::of_one(workspace_id(2)));
+    let find = async |name: &str, within: &ManagementScope| {
+        let found = stores.guardrails.find_named(&ResourceName::new(name), within).await.unwrap();
+        let mut ids: Vec<GuardrailId> = found.iter().map(|found| found.id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let (name, id) = (guardrail(1, 1).name.as_str().to_owned(), guardrail_id(1).to_string());
+    assert_eq!(find(&name, &all).await, [guardrail_id(1), guardrail_id(3)]);
+    assert_eq!((find(&name, &second).await, find(&id, &second).await), (vec![guardrail_id(3)], vec![]));
+    assert_eq!(find(&id.to_uppercase(), &all).await, [guardrail_id(1)]);
+    for other in ["", "nonsense", &name.to_uppercase(), &guardrail_id(9).to_string()] {
+        assert_eq!(find(other, &all).await, [], "{other}");
     }
 }

@@ -64,6 +64,9 @@ pub(super) async fn names_are_resolved_within_the_scope(stores: &Stores) {
         assert_eq!(named(stores, name, &all).await, ids(expected), "{name}");
         assert_eq!(named(stores, name, &first).await, ids(in_first), "{name}");
     }
+    let hash = with_hash(3, 0xab).hash.to_string();
+    add_key(stores, &ApiKey { name: ApiKeyName::try_new(&hash).unwrap(), ..inference_key(8, 1) }).await;
+    assert_eq!(named(stores, &hash, &all).await, ids(&[3]), "a whole hash is no name");
     let management = key_id(7).to_string();
     assert_eq!(named(stores, &management, &all).await, ids(&[7]));
     assert_eq!(named(stores, &management, &scope(ManagementAccess::Keys, None)).await, [], "unrestricted only");

@@ -281,6 +281,8 @@ async fn rotate_replaces_hash_and_writes_the_feed(stores: &Stores) {
     assert_eq!((grant.id, grant.hash), (before.id, after.hash));
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1), after.clone()]);
     assert!(!stores.api_keys.rotate(&before, &rotated(&before, 102), &audit()).await.unwrap(), "it has another hash");
+    let enabled = ApiKey { disabled: true, ..after.clone() };
+    assert!(!stores.api_keys.rotate(&enabled, &rotated(&enabled, 104), &audit()).await.unwrap(), "it was changed");
     assert!(delete_key(&*stores.api_keys, after.id, LastKeyRule::Waived, &audit()).await.unwrap());
     assert!(!stores.api_keys.rotate(&after, &rotated(&before, 103), &audit()).await.unwrap(), "it is deleted");
     assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
@@ -296,8 +298,9 @@ async fn rotate_keeps_other_changes(stores: &Stores) {
         stores.api_keys.update(&disabled, &renamed, LastKeyRule::Waived, &audit()).await.unwrap(),
         KeyUpdate::Updated
     );
-    assert!(stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap());
-    let expected = ApiKey { disabled: true, ..rotated(&renamed, 101) };
+    assert!(!stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap(), "it was changed");
+    assert!(stores.api_keys.rotate(&renamed, &rotated(&renamed, 101), &audit()).await.unwrap());
+    let expected = rotated(&renamed, 101);
     assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap(), Some(expected));
     assert_eq!(
         stores.api_keys.update(&renamed, &disabled, LastKeyRule::Waived, &audit()).await.unwrap(),

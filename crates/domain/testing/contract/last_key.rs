@@ -1,16 +1,20 @@
 //! Cases of [`crate::api_key::LastKeyRule`].
 
+use chrono::TimeDelta;
+
 use super::super::join_all;
 use super::super::{delete_key, set_disabled};
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, audit, inference_key, key_id, management_key, workspace_id};
 use crate::api_key::{ApiKey, ApiKeyScope, KeyUpdate, LastKeyRule, LastUnrestrictedKey, StoreKeyError};
 use crate::authority::{ManagementAccess, ManagementScope};
+use crate::system::Clock as _;
 
 suite! {
     /// Every case of the rule.
     last_key_cases as last_key_contract over Stores {
         last_lasting_unrestricted_key_stays,
+        last_expiring_unrestricted_key_stays,
         operator_may_change_last_key,
         other_lasting_key_permits_changes,
         concurrent_deletions_of_last_two_keys_leave_one,
@@ -69,6 +73,33 @@ async fn last_lasting_unrestricted_key_stays(stores: &Stores) {
     for number in 20..=24 {
         assert!(delete_key(&*stores.api_keys, key_id(number), rule, &audit()).await.unwrap(), "{number}");
     }
+}
+
+async fn last_expiring_unrestricted_key_stays(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let rule = LastKeyRule::Enforced;
+    let until = |number: u64, offset: i64| {
+        let expires_at = Some(stores.clock.now() + TimeDelta::seconds(offset));
+        ApiKey { expires_at, ..management_key(number) }
+    };
+    let (last, other) = (until(1, 2_000), until(2, 1_000));
+    for key in [&last, &other, &until(3, 0), &until(4, -1_000)] {
+        add_key(stores, key).await;
+    }
+    for number in [3, 4, 2] {
+        assert!(delete_key(&*stores.api_keys, key_id(number), rule, &audit()).await.unwrap(), "{number}");
+    }
+    assert!(is_last(&delete_key(&*stores.api_keys, last.id, rule, &audit()).await));
+    assert!(is_last(&set_disabled(&*stores.api_keys, last.id, true, rule, &audit()).await));
+    let earlier = ApiKey { expires_at: other.expires_at, ..last.clone() };
+    let narrowed = ApiKey { scope: scope(ManagementAccess::Write, Some(1)), ..last.clone() };
+    for loss in [earlier, narrowed] {
+        assert!(is_last(&stores.api_keys.update(&last, &loss, rule, &audit()).await), "{loss:?}");
+    }
+    let (later, lasting) = (until(1, 3_000), management_key(1));
+    assert_eq!(stores.api_keys.update(&last, &later, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
+    assert_eq!(stores.api_keys.update(&later, &lasting, rule, &audit()).await.unwrap(), KeyUpdate::Updated);
+    assert!(is_last(&stores.api_keys.update(&lasting, &later, rule, &audit()).await), "it has no expiry again");
 }
 
 async fn operator_may_change_last_key(stores: &Stores) {

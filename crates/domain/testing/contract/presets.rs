@@ -8,7 +8,7 @@ use crate::change_feed::ChangeSubject;
 use crate::ids::PresetId;
 use crate::json::Json;
 use crate::preset::{DesignatedPreset, Preset, PresetConfig, PresetSlug, PresetStatus, PresetVersion};
-use crate::workspace::WorkspaceDeletion;
+use crate::workspace::{WorkspaceContents, WorkspaceDeletion};
 
 suite! {
     /// Every case of the port's contract.
@@ -177,7 +177,15 @@ async fn deletion_of_workspace_deletes_its_presets(stores: &Stores) {
     for (number, of) in [(1, 1), (2, 2)] {
         assert!(save(stores, None, &preset(number, of), Some(1)).await);
     }
-    assert_eq!(stores.workspaces.delete(&workspace(1), &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
+    let delete = async |with_presets, files| {
+        stores.workspaces.delete(&workspace(1), with_presets, files, &audit()).await.unwrap()
+    };
+    let contents = |presets, container_files| {
+        WorkspaceDeletion::NotEmpty(WorkspaceContents { presets, container_files, ..WorkspaceContents::default() })
+    };
+    assert_eq!((delete(false, 0).await, delete(true, 7).await), (contents(1, 0), contents(0, 7)));
+    assert!(stores.presets.find(workspace_id(1), "preset-1").await.unwrap().is_some(), "nothing was changed");
+    assert_eq!(delete(true, 0).await, WorkspaceDeletion::Deleted);
     assert_eq!(found(stores, 1, "preset-1").await, None);
     assert_eq!(stores.presets.versions(preset(1, 1).id, 1, 9).await.unwrap(), []);
     let page = stores.presets.page(&ManagementScope::UNRESTRICTED, 0, 9).await.unwrap();

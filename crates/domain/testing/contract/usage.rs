@@ -353,6 +353,22 @@ async fn sums_follow_charges_and_late_charges(stores: &Stores) {
     );
     assert_eq!(costs(sums(stores, days(1, 3)).await), [11_000], "the last day is excluded");
     assert_eq!(stores.usage.sum(&by(&[UsageGroup::Day]), 2).await.unwrap().len(), 2);
+    for groups in [
+        &[][..],
+        &[UsageGroup::Day],
+        &[UsageGroup::Provider, UsageGroup::Day],
+        &[UsageGroup::Day, UsageGroup::Provider],
+        &[UsageGroup::Workspace, UsageGroup::Key],
+        &[UsageGroup::User, UsageGroup::Day],
+        &[UsageGroup::Day, UsageGroup::User],
+    ] {
+        let (mut parts, mut query) = (Vec::new(), by(groups));
+        while let Some(row) = stores.usage.sum(&query, 1).await.unwrap().pop() {
+            query.after = Some(Box::new(row.clone()));
+            parts.push(row);
+        }
+        assert_eq!(parts, sums(stores, by(groups)).await, "{groups:?}");
+    }
     // End users are summed from records.
     let users = sums(stores, by(&[UsageGroup::User, UsageGroup::Day])).await;
     let costs_of_users: Vec<_> =

@@ -34,7 +34,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     let repository = &stores.workspaces;
     repository.default_or_insert(&workspace(1), &audit()).await.unwrap();
     add_workspace(stores, 2).await;
-    let delete = async |number| repository.delete(&workspace(number), &audit()).await.unwrap();
+    let delete = async |number| repository.delete(&workspace(number), false, 0, &audit()).await.unwrap();
     assert_eq!(delete(1).await, WorkspaceDeletion::IsDefault);
     assert_eq!(delete(3).await, WorkspaceDeletion::Unknown);
     add_key(stores, &inference_key(1, 2)).await;
@@ -43,7 +43,7 @@ pub(super) async fn delete_accepts_empty_workspaces_only(stores: &Stores) {
     let added = stores.destinations.insert(&own, Destination::MAX_PER_KIND, &audit()).await.unwrap();
     assert_eq!(added, DestinationInsert::Added);
     assert_eq!(stores.documents.reserve(&pending(), QUOTA, None).await.unwrap(), Reservation::Reserved);
-    let all = WorkspaceContents { keys: 1, documents: 1, guardrails: 1, destinations: 1 };
+    let all = WorkspaceContents { keys: 1, documents: 1, guardrails: 1, destinations: 1, ..Default::default() };
     let newest = newest_change(stores).await;
     assert_eq!(delete(2).await, WorkspaceDeletion::NotEmpty(all));
     assert!(repository.find(workspace_id(2)).await.unwrap().is_some(), "nothing was changed");
@@ -70,9 +70,9 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     add_workspace(stores, 2).await;
     let (id, found) = (workspace_id(2), workspace(2));
     let other = Workspace { suspended: true, ..found.clone() };
-    assert_eq!(repository.delete(&other, &audit()).await.unwrap(), WorkspaceDeletion::Differs);
-    assert_eq!(repository.delete(&found, &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
-    assert_eq!(repository.delete(&found, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
+    assert_eq!(repository.delete(&other, false, 0, &audit()).await.unwrap(), WorkspaceDeletion::Differs);
+    assert_eq!(repository.delete(&found, false, 0, &audit()).await.unwrap(), WorkspaceDeletion::Deleted);
+    assert_eq!(repository.delete(&found, false, 0, &audit()).await.unwrap(), WorkspaceDeletion::Unknown);
     assert_eq!(repository.find(id).await.unwrap(), None);
     let all = &ManagementScope::UNRESTRICTED;
     for name in [(&id).into(), ResourceName::new(found.slug.as_str()), ResourceName::new(found.name.as_str())] {

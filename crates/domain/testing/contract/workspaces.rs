@@ -124,7 +124,7 @@ async fn insert_with_unique_name_rejects_names_of_existing_workspaces(stores: &S
     assert_eq!(repository.list().await.unwrap(), [workspace(1)], "nothing is added");
     assert_eq!(repository.insert(&named(3), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
     for number in [1, 3] {
-        repository.delete(&named(number), &audit()).await.unwrap();
+        repository.delete(&named(number), false, 0, &audit()).await.unwrap();
     }
     assert_eq!(insert_unique(named(4)).await, WorkspaceInsertion::Inserted, "the name of deleted workspaces is free");
 }
@@ -306,7 +306,7 @@ async fn insert_rejects_slugs_of_existing_workspaces(stores: &Stores) {
     assert_eq!(repository.free_slug(&slug).await.unwrap(), slug.numbered(3));
     let winner = repository.list().await.unwrap()[0].id;
     let winner = repository.find(winner).await.unwrap().unwrap();
-    repository.delete(&winner, &audit()).await.unwrap();
+    repository.delete(&winner, false, 0, &audit()).await.unwrap();
     assert_eq!(repository.free_slug(&slug).await.unwrap(), slug, "the slug of a deleted workspace is free");
     assert_eq!(repository.insert(&slugged(10), false, &audit()).await.unwrap(), WorkspaceInsertion::Inserted);
 }

@@ -251,6 +251,11 @@ pub enum WorkspaceContent {
     Guardrails,
     /// Its destinations of traces
     Destinations,
+    /// Its presets
+    Presets,
+    /// The files of its containers
+    #[value(name = "container_files")]
+    ContainerFiles,
 }
 
 /// A workspace, as an argument or an option.

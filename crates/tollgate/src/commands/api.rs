@@ -380,6 +380,16 @@ pub fn object(members: &[(&str, Option<Json>)]) -> Json {
     Json::object(members.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?.text()))))
 }
 
+/// Returns the members of an object with those of `changes`, which have precedence.
+pub fn merged(base: Option<&Json>, changes: &Json) -> Json {
+    let mut members = base.and_then(Json::members).unwrap_or_default();
+    for (name, value) in changes.members().unwrap_or_default() {
+        members.retain(|(other, _)| *other != name);
+        members.push((name, value));
+    }
+    Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())))
+}
+
 /// Returns the new value of a member: null if it is cleared.
 pub fn edit(clear: bool, value: Option<Json>) -> Option<Json> {
     if clear { Some(null()) } else { value }

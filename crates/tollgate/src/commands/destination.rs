@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use domain::json::Json;
 use http::Method;
 
-use super::api::{Api, elements, number, segment, text_at};
+use super::api::{Api, elements, merged, number, object, segment, text_at};
 use super::context::{read_json, read_secret};
 use crate::cli::{DestinationArgs, DestinationCommand};
 use crate::output::{Column, pointer};
@@ -25,7 +25,12 @@ pub async fn run(api: &Api<'_>, command: DestinationCommand) -> anyhow::Result<E
             api.show_next(&created, "destination test {}", "/data/id")
         }
         DestinationCommand::Update { id, fields } => {
-            api.show(&api.call(Method::PATCH, &path(&id, ""), Some(&body(&fields, None)?)).await?)
+            let (path, mut body) = (path(&id, ""), body(&fields, None)?);
+            if let Some(config) = pointer(&body, "/config") {
+                let config = whole_config(&api.get(&path).await?, &config);
+                body = merged(Some(&body), &object(&[("config", Some(config))]));
+            }
+            api.show(&api.call(Method::PATCH, &path, Some(&body)).await?)
         }
         DestinationCommand::Delete { id } => api.show(&api.call(Method::DELETE, &path(&id, ""), None).await?),
         DestinationCommand::List { workspace } => {
@@ -59,32 +64,28 @@ async fn retry_all(api: &Api<'_>) -> anyhow::Result<ExitCode> {
 /// Returns the members of the file with those of the options.
 fn body(args: &DestinationArgs, workspace: Option<&str>) -> anyhow::Result<Json> {
     let file = args.from.as_deref().map(read_json).transpose()?;
-    let of_file = |json: Option<Json>| json.and_then(|json| json.members()).unwrap_or_default();
     let secret = args.secret_file.as_deref().map(|file| read_secret("--secret-file", file)).transpose()?;
-    let mut config = of_file(file.as_ref().and_then(|file| pointer(file, "/config")));
-    set(&mut config, "url", args.endpoint.as_deref().map(Json::string));
-    set(&mut config, "secret", secret.as_deref().map(Json::string));
-    let mut members = of_file(file);
-    let flag = |value: Option<bool>| value.map(|value| number(&value));
-    set(&mut members, "name", args.name.as_deref().map(Json::string));
-    set(&mut members, "type", args.kind.as_deref().map(Json::string));
-    set(&mut members, "enabled", flag(args.enabled));
-    set(&mut members, "privacy_mode", flag(args.privacy_mode));
-    set(&mut members, "workspace_id", workspace.map(Json::string));
-    set(&mut members, "config", (!config.is_empty()).then(|| object_of(&config)));
-    Ok(object_of(&members))
+    let text = |value: Option<&str>| value.map(Json::string);
+    let config = object(&[("url", text(args.endpoint.as_deref())), ("secret", text(secret.as_deref()))]);
+    let config = merged(file.as_ref().and_then(|file| pointer(file, "/config")).as_ref(), &config);
+    let options = object(&[
+        ("name", text(args.name.as_deref())),
+        ("type", text(args.kind.as_deref())),
+        ("enabled", args.enabled.map(|value| number(&value))),
+        ("privacy_mode", args.privacy_mode.map(|value| number(&value))),
+        ("workspace_id", text(workspace)),
+        ("config", (config.text() != "{}").then_some(config)),
+    ]);
+    Ok(merged(file.as_ref(), &options))
 }
 
-/// Replaces a member by a value, if there is one.
-fn set(members: &mut Vec<(String, Json)>, name: &str, value: Option<Json>) {
-    if let Some(value) = value {
-        members.retain(|(other, _)| other != name);
-        members.push((name.to_owned(), value));
-    }
-}
-
-fn object_of(members: &[(String, Json)]) -> Json {
-    Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())))
+/// Returns the whole connection settings: those of the record, whose masked secrets stay, with the given ones. The URL
+/// has two names.
+fn whole_config(record: &Json, given: &Json) -> Json {
+    let is_moved = pointer(given, "/endpoint").is_some();
+    let stored = pointer(record, "/data/config").and_then(|config| config.members()).unwrap_or_default();
+    let kept = stored.iter().filter(|(name, _)| name != "endpoint" && !(is_moved && name == "url"));
+    merged(Some(&Json::object(kept.map(|(name, value)| (name.as_str(), value.text())))), given)
 }
 
 #[cfg(test)]
@@ -110,5 +111,18 @@ mod tests {
         };
         let expected = r#"{"name":"a","type":"webhook","enabled":false,"workspace_id":"w","config":{"headers":{"x":"y"},"url":"http://b","secret":"s3cret"}}"#;
         assert_eq!(body(&args, Some("w")).unwrap().text(), expected);
+    }
+
+    #[test]
+    fn given_settings_have_precedence_over_those_of_the_record() {
+        let record = r#"{"data":{"config":{"url":"http://a","endpoint":"http://a","headers":{"x":"********"}}}}"#;
+        let record = Json::parse(record).unwrap();
+        for (given, expected) in [
+            (r#"{"url":"http://b"}"#, r#"{"headers":{"x":"********"},"url":"http://b"}"#),
+            (r#"{"endpoint":"http://b"}"#, r#"{"headers":{"x":"********"},"endpoint":"http://b"}"#),
+            (r#"{"secret":"s"}"#, r#"{"url":"http://a","headers":{"x":"********"},"secret":"s"}"#),
+        ] {
+            assert_eq!(whole_config(&record, &Json::parse(given).unwrap()).text(), expected);
+        }
     }
 }

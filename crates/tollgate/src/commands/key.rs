@@ -8,10 +8,10 @@ use domain::json::Json;
 use domain::money::Usd;
 use http::Method;
 
-use super::api::{Api, edit, elements, key_segment, null, number, object, text_at, with_query, word};
+use super::api::{Api, edit, elements, key_segment, merged, null, number, object, text_at, with_query, word};
 use super::context::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyAccess, KeyCommand, LimitReset, ListKeysArgs, UpdateKeyArgs};
-use crate::output::{Column, escape};
+use crate::output::{Column, escape, pointer};
 
 /// The name of a key without one.
 const UNNAMED: &str = "unnamed key";
@@ -109,7 +109,11 @@ async fn update(api: &Api<'_>, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> 
         require_free_name(api, &path, name).await?;
     }
     let is_scope = args.access.is_some() || args.all_workspaces || !args.workspace.is_empty();
-    let scope = management(api, args.access, &args.workspace, args.all_workspaces).await?;
+    let mut scope = management(api, args.access, &args.workspace, args.all_workspaces).await?;
+    if is_scope {
+        // The server replaces the scope as a whole.
+        scope = merged(pointer(&api.get(&path).await?, "/data/management").as_ref(), &scope);
+    }
     let body = object(&[
         ("name", args.name.as_deref().map(Json::string)),
         ("management", is_scope.then_some(scope)),

@@ -8,18 +8,28 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use domain::evidence::NewLabel;
 use domain::json::Json;
-use http::Method;
+use domain::text::unquote_formula;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+use http_client::body::full;
+use sha2::{Digest as _, Sha256};
 
 use super::api::{Api, object, with_query};
+use super::backup::hex;
+use super::records::{RecordReader, csv_cells};
 use super::transfer::download;
 use crate::cli::LabelsCommand;
 use crate::output::{Progress, note, pointer};
+
+/// The most bytes of a record.
+const MAX_RECORD_BYTES: usize = 64 << 10;
 
 /// Runs a command on labels.
 pub async fn run(api: &Api<'_>, command: LabelsCommand) -> anyhow::Result<ExitCode> {
     match command {
         LabelsCommand::Import { file, source, from_line } => {
-            let mut import = Import { api, next_line: from_line, rows: Vec::new(), counts: Counts::default() };
+            let (rows, counts) = (Vec::new(), Counts::default());
+            let mut import = Import { api, next_line: from_line, read_lines: 0, rows, counts };
             let ended = import.read(&file, source.as_deref()).await;
             let next = import.next_line;
             ended
@@ -66,6 +76,8 @@ struct Import<'a> {
     api: &'a Api<'a>,
     /// The first line whose label is not imported.
     next_line: u64,
+    /// The number of lines that are read.
+    read_lines: u64,
     /// Labels that are not sent, with their lines.
     rows: Vec<(u64, Json)>,
     counts: Counts,
@@ -73,7 +85,6 @@ struct Import<'a> {
 
 impl Import<'_> {
     async fn read(&mut self, file: &str, source: Option<&str>) -> anyhow::Result<()> {
-        let from = self.next_line;
         let (reader, size): (Box<dyn Read>, _) = if file == "-" {
             (Box::new(std::io::stdin()), None)
         } else {
@@ -83,56 +94,59 @@ impl Import<'_> {
         };
         let progress = Progress::bytes("labels", size);
         let reader = BufReader::new(progress.of_reader(reader));
-        if is_csv(Path::new(file)) {
-            let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(reader);
-            let columns = Columns::find(lines.headers()?)?;
-            for record in lines.records() {
-                let record = record?;
-                let line = record.position().map_or(0, csv::Position::line);
-                if line >= from {
-                    self.add(line, columns.row(&record, source)).await?;
-                }
+        let is_csv = is_csv(Path::new(file));
+        let mut records = RecordReader::new(reader, is_csv, MAX_RECORD_BYTES);
+        let columns = if is_csv { Some(Columns::read(&mut records)?) } else { None };
+        records.skip_to(self.next_line)?;
+        let ended = loop {
+            let (line, record) = match records.read() {
+                Ok(Some(record)) => record,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            self.read_lines = records.lines;
+            match record.and_then(|text| {
+                columns.as_ref().map_or_else(|| json_row(&text, source), |columns| columns.row(&text, source))
+            }) {
+                Ok(row) => self.rows.push((line, row)),
+                Err(fault) => self.reject(line, fault),
             }
-        } else {
-            for (line, text) in (1..).zip(reader.lines()) {
-                let text = text.with_context(|| format!("line {line}"))?;
-                if line >= from && !text.trim().is_empty() {
-                    self.add(line, json_row(text.trim_start_matches('\u{feff}'), source)).await?;
-                }
+            if self.rows.len() == NewLabel::MAX_IN_A_CALL {
+                self.send().await?;
             }
-        }
+        };
         self.send().await?;
         progress.end();
-        Ok(())
-    }
-
-    async fn add(&mut self, line: u64, row: Result<Json, &'static str>) -> anyhow::Result<()> {
-        match row {
-            Ok(row) => self.rows.push((line, row)),
-            Err(fault) => self.reject(line, fault),
-        }
-        if self.rows.len() == NewLabel::MAX_IN_A_CALL { self.send().await } else { Ok(()) }
+        ended
     }
 
     /// Sends the labels and reports the rejected ones.
     async fn send(&mut self) -> anyhow::Result<()> {
-        let Some((last, _)) = self.rows.last() else { return Ok(()) };
-        let next_line = last + 1;
-        let labels = Json::array(self.rows.iter().map(|(_, row)| row.text()));
-        let done = self.api.call(Method::POST, "/labels", Some(&object(&[("labels", Some(labels))]))).await?;
+        if let Some((first, _)) = self.rows.first() {
+            let labels = Json::array(self.rows.iter().map(|(_, row)| row.text()));
+            let body = object(&[("labels", Some(labels))]);
+            // The same lines, sent again, change nothing, also if others changed the labels.
+            let key = format!("labels-{first}-{}", hex(Sha256::new_with_prefix(body.text())));
+            let request = Request::post("").header(CONTENT_TYPE, "application/json").header("idempotency-key", key);
+            let done = self.api.upload("/labels", request, || Ok(full(body.text().to_owned()))).await?;
+            self.count(&done);
+            self.rows.clear();
+        }
+        self.next_line = self.next_line.max(self.read_lines + 1);
+        Ok(())
+    }
+
+    fn count(&mut self, done: &Json) {
         let number = |json: &Json, at: &str| pointer(json, at).and_then(|number| number.text().parse::<u64>().ok());
-        let errors = pointer(&done, "/data/errors").and_then(|errors| errors.elements()).unwrap_or_default();
+        let errors = pointer(done, "/data/errors").and_then(|errors| errors.elements()).unwrap_or_default();
         for error in errors {
             let index = number(&error, "/index").and_then(|index| usize::try_from(index).ok());
             let line = index.and_then(|index| self.rows.get(index)).map_or(0, |(line, _)| *line);
             let message = pointer(&error, "/message").and_then(|message| message.as_string());
             self.reject(line, message.as_deref().unwrap_or("rejected"));
         }
-        self.counts.changed += number(&done, "/data/changed").unwrap_or_default();
-        self.counts.unchanged += number(&done, "/data/unchanged").unwrap_or_default();
-        self.rows.clear();
-        self.next_line = next_line;
-        Ok(())
+        self.counts.changed += number(done, "/data/changed").unwrap_or_default();
+        self.counts.unchanged += number(done, "/data/unchanged").unwrap_or_default();
     }
 
     fn reject(&mut self, line: u64, fault: &str) {
@@ -150,17 +164,23 @@ struct Columns {
 }
 
 impl Columns {
+    fn read<R: BufRead>(records: &mut RecordReader<R>) -> anyhow::Result<Self> {
+        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head);
+        Self::find(&head.and_then(|head| csv_cells(&head)).map_err(anyhow::Error::msg)?)
+    }
+
     fn find(head: &csv::StringRecord) -> anyhow::Result<Self> {
-        let named = |names: &[&str]| head.iter().position(|name| names.contains(&name.trim_start_matches('\u{feff}')));
+        let named = |names: &[&str]| head.iter().position(|name| names.contains(&name));
         let found = [["generation_id"], ["question"], ["label"]].map(|name| named(&name));
         ensure!(found.iter().all(Option::is_some), "the columns must include generation_id, question and label");
         let [generation_id, question, label] = found.map(Option::unwrap_or_default);
         Ok(Self { generation_id, question, label, source: named(&["source", "label_source"]) })
     }
 
-    fn row(&self, record: &csv::StringRecord, source: Option<&str>) -> Result<Json, &'static str> {
-        let cell = |place: usize| record.get(place).map(Json::string).ok_or("too few columns");
-        let own = self.source.and_then(|place| record.get(place)).filter(|own| !own.is_empty());
+    fn row(&self, record: &str, source: Option<&str>) -> Result<Json, &'static str> {
+        let cells = csv_cells(record)?;
+        let cell = |place: usize| cells.get(place).map(unquote_formula).map(Json::string).ok_or("too few columns");
+        let own = self.source.and_then(|place| cells.get(place)).filter(|own| !own.is_empty());
         let label = cell(self.label)?;
         label_row(&cell(self.generation_id)?, &cell(self.question)?, &label, own.or(source))
     }
@@ -195,13 +215,16 @@ mod tests {
         let bare = json(r#"{"generation_id":"g","question":"q","label":2}"#);
         assert_eq!(bare.as_deref(), Ok(r#"{"generation_id":"g","question":"q","label":2,"source":"system"}"#));
         assert!(json("{}").is_err() && json("x").is_err());
-        let text = "question,label_source,label,generation_id\nq,human,\"a, b\",g\nq,,a,g\nq\n";
-        let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-        let columns = Columns::find(lines.headers().unwrap()).unwrap();
-        let rows: Vec<_> = lines.records().map(|record| columns.row(&record.unwrap(), None)).collect();
+        let text = "question,label_source,label,generation_id\nq,human,\"a, b\",g\nq,,a,g\nq\n'=q,system,'-1,g\n";
+        let mut records = RecordReader::new(text.as_bytes(), true, MAX_RECORD_BYTES);
+        let columns = Columns::read(&mut records).unwrap();
+        let next = || Some(columns.row(&records.read().unwrap()?.1.unwrap(), None));
+        let rows: Vec<_> = std::iter::from_fn(next).collect();
         assert_eq!(rows[0].as_ref().map(Json::text), Ok(expected));
         assert_eq!(rows[1].as_ref().unwrap_err(), &"has no source; --source gives one");
         assert_eq!(rows[2].as_ref().unwrap_err(), &"too few columns");
+        let quoted = r#"{"generation_id":"g","question":"=q","label":"-1","source":"system"}"#;
+        assert_eq!(rows[3].as_ref().map(Json::text), Ok(quoted));
         assert!(Columns::find(&csv::StringRecord::from(vec!["label"])).is_err());
     }
 }

@@ -20,6 +20,7 @@ mod key;
 mod labels;
 mod preset;
 mod provider_preset;
+mod records;
 mod run;
 mod serve;
 mod server_client;

@@ -288,7 +288,7 @@ impl JournaledProcess<'_> {
         let read_status = ReadStatus::new(probes.clone(), ledger, processes, Arc::new(TokioTimer));
         let services = Services {
             get_own_key,
-            sum_usage,
+            sum_usage: Arc::new(sum_usage),
             read_keys,
             create_key: stores.create_api_key(),
             manage_keys: stores.manage_keys(),

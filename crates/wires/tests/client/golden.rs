@@ -6,7 +6,9 @@ use std::path::Path;
 use domain::decision::{Decision, DecisionRequest};
 use domain::error::ErrorKind;
 use domain::json::Json;
-use domain::question::{Answers, Asset, Attachments, ChoiceOption, ProviderInput, QuestionKind, Questions};
+use domain::question::{Answers, Asset, Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
+use domain::statistics::Probability;
+use domain::usage::{QuestionOutcome, QuestionOutcomes, QuestionVerdict};
 use wires::client::{BodyError, DecisionResponse};
 use wires::formats::{ParsedRequest, ResponseFormat, Shape, read_bytes, write};
 
@@ -102,28 +104,30 @@ fn fixtures_match_snapshots() {
     }
 }
 
+/// A request of each wire with two questions.
+const BODIES: [(Shape, &str); 4] = [
+    (
+        Shape::SystemOne,
+        r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
+    ),
+    (
+        Shape::OpenAi,
+        r#"{"model":"m","input":"s","questions":[{"type":"predicate","name":"a","instructions":"?"},{"type":"predicate","instructions":"?"}]}"#,
+    ),
+    (
+        Shape::Gemini,
+        r#"{"model":"m","input":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
+    ),
+    (
+        Shape::Sglang,
+        r#"{"model":"m","input":"s","questions":[{"id":"a","type":"yes_no","question":"?"},{"id":"b","type":"yes_no","question":"?"}]}"#,
+    ),
+];
+
 /// Checks a partial response with an unanswered question on every wire.
 #[test]
 fn unanswered_question_has_error_on_every_wire() {
-    let bodies = [
-        (
-            Shape::SystemOne,
-            r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
-        ),
-        (
-            Shape::OpenAi,
-            r#"{"model":"m","input":"s","questions":[{"type":"predicate","name":"a","instructions":"?"},{"type":"predicate","instructions":"?"}]}"#,
-        ),
-        (
-            Shape::Gemini,
-            r#"{"model":"m","input":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
-        ),
-        (
-            Shape::Sglang,
-            r#"{"model":"m","input":"s","questions":[{"id":"a","type":"yes_no","question":"?"},{"id":"b","type":"yes_no","question":"?"}]}"#,
-        ),
-    ];
-    let rendered: Vec<String> = bodies
+    let rendered: Vec<String> = BODIES
         .iter()
         .map(|(shape, body)| {
             let asked = read_bytes(*shape, body.as_bytes()).unwrap();
@@ -141,4 +145,38 @@ fn unanswered_question_has_error_on_every_wire() {
         })
         .collect();
     insta::assert_snapshot!("unanswered", rendered.join("\n"));
+}
+
+#[test]
+fn outcomes_of_stages_stand_beside_the_answers_on_every_wire() {
+    let outcome = |question: &str, verdict, threshold| QuestionOutcome {
+        question: question.to_owned(),
+        verdict,
+        stage: 2,
+        model: "acme/large".parse().unwrap(),
+        threshold,
+    };
+    let threshold = Probability::new(0.9).unwrap();
+    let rendered = BODIES.iter().map(|(shape, body)| {
+        let asked = read_bytes(*shape, body.as_bytes()).unwrap();
+        let request = asked.draft.clone().check().unwrap();
+        let questions = request.provider_input.questions.typed.as_deref().unwrap();
+        let answer = |question: &Question| format!(r#""{}":{{"type":"noul","noul":0.25}}"#, question.name);
+        let answers = format!("{{{}}}", questions.iter().map(answer).collect::<Vec<_>>().join(","));
+        let plain = decision(&request, &Json::parse(&answers).unwrap());
+        let outcomes = QuestionOutcomes::new(vec![
+            outcome("a", QuestionVerdict::Accepted, Some(threshold)),
+            outcome("b", QuestionVerdict::Abstained, None),
+        ]);
+        let staged = Decision { outcomes, ..plain.clone() };
+        let response =
+            |decision| write(&asked.response_format, &DecisionResponse { decision, questions, service_metadata: None });
+        let (without, with) = (response(&plain), response(&staged));
+        // Published clients find what they know as without stages.
+        let mut rest: serde_json::Value = serde_json::from_str(&with).unwrap();
+        rest.as_object_mut().unwrap().remove("outcomes").unwrap();
+        assert_eq!(rest, serde_json::from_str::<serde_json::Value>(&without).unwrap(), "{shape:?}");
+        with
+    });
+    insta::assert_snapshot!("outcomes", rendered.collect::<Vec<_>>().join("\n"));
 }

@@ -13,7 +13,13 @@ use super::licences;
 use crate::workspace;
 
 /// The shells with completions, and the name of each file.
-const SHELLS: [(&str, &str); 3] = [("bash", "tollgate.bash"), ("fish", "tollgate.fish"), ("zsh", "_tollgate")];
+const SHELLS: [(&str, &str); 5] = [
+    ("bash", "tollgate.bash"),
+    ("elvish", "tollgate.elv"),
+    ("fish", "tollgate.fish"),
+    ("powershell", "_tollgate.ps1"),
+    ("zsh", "_tollgate"),
+];
 /// Files of the repository's root.
 const FILES: [&str; 4] = ["CHANGELOG.md", "LICENSE", "LICENSE-APACHE", "LICENSE-MIT"];
 

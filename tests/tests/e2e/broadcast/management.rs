@@ -53,7 +53,9 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
             && !changed["data"]["updated_at"].is_null()
     );
     ensure!(receiver.take_requests().is_empty());
-    let patch = json!({"config": {"headers": {"authorization": "********", "x-more": "1"}}, "sampling_rate": 1});
+    let url = record["config"]["url"].clone();
+    let patch =
+        json!({"config": {"url": url, "headers": {"authorization": "********", "x-more": "1"}}, "sampling_rate": 1});
     on(Method::PATCH, &one, patch).await?.ok()?;
     let test = receiver.take_request()?;
     ensure!(
@@ -64,12 +66,14 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
     ensure!(test.head.contains("?token=t0ken"), "the masked query was kept");
     // Masked secrets cannot be redirected to another receiver.
     let attacker = Upstream::start(Behaviour::status(200)).await?;
-    let moved = json!({"config": {"url": format!("{}/in", attacker.base_url())}});
+    let masked = json!({"authorization": "********", "x-more": "********"});
+    let moved = json!({"config": {"url": format!("{}/in", attacker.base_url()), "headers": masked}});
     let told = on(Method::PATCH, &one, moved).await?.envelope(400)?.to_string();
     ensure!(told.contains("config.headers.authorization, config.headers.x-more, config.secret"), "{told}");
     ensure!(attacker.take_requests().is_empty() && receiver.take_requests().is_empty(), "a receiver was called");
     receiver.behave(Behaviour::status(401));
-    let refused = on(Method::PATCH, &one, json!({"config": {"secret": "another secret, long enough"}})).await?;
+    let signed = json!({"config": {"url": url, "headers": masked, "secret": "another secret, long enough"}});
+    let refused = on(Method::PATCH, &one, signed).await?;
     ensure!(refused.envelope(400)?.to_string().contains("answered with status 401"));
 
     for (method, path, body, status, sentence) in [
@@ -98,7 +102,7 @@ async fn destinations_are_managed_without_showing_secrets() -> Result<()> {
             Method::POST,
             DESTINATIONS,
             with(webhook(&receiver), json!({"workspace_id": "01990000-0000-7000-8000-000000000001"})),
-            400,
+            404,
             "workspace not found",
         ),
         (Method::POST, DESTINATIONS, json!([1]), 400, ""),

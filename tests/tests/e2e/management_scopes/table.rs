@@ -1,5 +1,8 @@
 //! The routes, and their status for each kind of key.
 
+/// The rule is: a missing right is 403; then a resource or a named workspace that does not exist for the caller is 404;
+/// an inference key that names another key or workspace in a filter is 400.
+///
 /// Statuses by caller: an inference key of the workspace, keys with access `read` and `keys` to it, one with `write` to
 /// another workspace, one with `write` to it, an unrestricted key; then no key, an inference key of another workspace, one
 /// of a suspended workspace, keys with `read` and `keys` to another workspace, and one with `read` to all.
@@ -23,10 +26,6 @@ const CREATE: Statuses = of([403, 403, 403, 404, 201, 201], [403; 4]);
 const CHANGE_KEY: Statuses = of([403, 403, 200, 404, 200, 200], [403, 403, 404, 403]);
 /// Records of a workspace that its inference keys read, too. A workspace that is not the inference key's is 400.
 const RECORDS: Statuses = of([200, 200, 200, 404, 200, 200], [400, 404, 404, 200]);
-/// Resources of a workspace that its inference keys read, too. A workspace that is not the inference key's is 403.
-const RESOURCES: Statuses = of([200, 200, 200, 404, 200, 200], [403, 404, 404, 200]);
-/// A change in a named workspace, which keys without that workspace do not find, whatever they may do.
-const PLACED_WRITE: Statuses = of([403, 403, 403, 404, 200, 200], [403, 404, 404, 403]);
 /// Records of one inference key.
 const OF_ANOTHER_KEY: Statuses = of([400, 200, 200, 404, 200, 200], [400, 404, 404, 200]);
 /// A list that a key of another workspace reads without the resources of this one.
@@ -102,22 +101,22 @@ pub const ROUTES: &[(&str, &str, &str, Statuses)] = &[
         "POST",
         "/presets/{preset}/decisions?workspace_id={workspace}",
         r#"{"model":"sandbox/decider","questions":{"q":{"type":"noul","instructions":"Is it?"}}}"#,
-        PLACED_WRITE,
+        WRITE,
     ),
-    ("PATCH", "/presets/{preset}?workspace_id={workspace}", r#"{"name":"n"}"#, PLACED_WRITE),
-    ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RESOURCES),
+    ("PATCH", "/presets/{preset}?workspace_id={workspace}", r#"{"name":"n"}"#, WRITE),
+    ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RECORDS),
     // An inference key reads the presets of its workspace.
-    ("GET", "/presets?workspace_id={workspace}", "", RESOURCES),
-    ("GET", "/presets/{preset}?workspace_id={workspace}", "", RESOURCES),
-    ("GET", "/presets/{preset}/versions?workspace_id={workspace}", "", RESOURCES),
-    ("GET", "/presets/{preset}/versions/{version}?workspace_id={workspace}", "", RESOURCES),
+    ("GET", "/presets?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/presets/{preset}?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/presets/{preset}/versions?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/presets/{preset}/versions/{version}?workspace_id={workspace}", "", RECORDS),
     ("GET", "/observability/destinations?workspace_id={workspace}", "", READ),
-    // An unknown workspace and an invalid record are 400.
+    // An invalid record is 400.
     (
         "POST",
         "/observability/destinations",
         r#"{"name":"n","workspace_id":"{workspace}"}"#,
-        of([403, 403, 403, 400, 400, 400], [403; 4]),
+        of([403, 403, 403, 404, 400, 400], [403; 4]),
     ),
     ("GET", "/observability/destinations/{destination}", "", READ),
     ("PATCH", "/observability/destinations/{destination}", r#"{"name":"n"}"#, WRITE),
@@ -125,9 +124,9 @@ pub const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("POST", "/observability/destinations/{destination}/retry", "", WRITE),
     ("DELETE", "/observability/destinations/{destination}", "", DELETE),
     ("PUT", "/containers/{container}/files?path=a&workspace_id={workspace}", "1", WRITE),
-    ("GET", "/files?workspace_id={workspace}", "", RESOURCES),
-    ("GET", "/files?workspace_id=own", "", RESOURCES),
-    ("GET", "/files/{document}?workspace_id={workspace}", "", RESOURCES),
+    ("GET", "/files?workspace_id={workspace}", "", RECORDS),
+    ("GET", "/files?workspace_id=own", "", RECORDS),
+    ("GET", "/files/{document}?workspace_id={workspace}", "", RECORDS),
     ("GET", "/files/{document}", "", of([200, 200, 200, 404, 200, 404], [404, 404, 404, 404])),
     ("GET", "/files/{document}/content", "", CONTENT),
     ("GET", "/containers/{container}/files", "", OWN),
@@ -140,14 +139,14 @@ pub const ROUTES: &[(&str, &str, &str, Statuses)] = &[
         "DELETE",
         "/files/{document}?workspace_id={workspace}",
         "",
-        of([200, 403, 403, 404, 404, 404], [403, 403, 403, 403]),
+        of([200, 403, 403, 404, 404, 404], [400, 403, 403, 403]),
     ),
     ("GET", "/keys?workspace_id={workspace}", "", READ),
     (
         "POST",
         "/keys",
         r#"{"name":"n","workspace_id":"{workspace}"}"#,
-        of([403, 403, 201, 404, 201, 201], [403, 404, 404, 403]),
+        of([403, 403, 201, 404, 201, 201], [403, 403, 404, 403]),
     ),
     ("POST", "/keys", r#"{"name":"n","management":{"access":"read"}}"#, NEW),
     ("GET", "/keys/{key}", "", READ),

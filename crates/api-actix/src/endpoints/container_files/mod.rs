@@ -55,7 +55,7 @@ fn file(call: &Call<'_>) -> Result<(ContainerId, ContainerPath), ApiError> {
 /// `further`.
 ///
 /// # Errors
-/// 400 for the query, 403 for a management key and for another workspace than that of an inference key.
+/// 400 for the query and for another workspace than that of an inference key, 403 for a management key.
 async fn access(call: &Call<'_>, caller: &Principal, further: &[&str]) -> Result<ContentAccess, ApiError> {
     let query = call.request.query_string();
     parameters::check_names(query, &[&["workspace_id"], further].concat())?;

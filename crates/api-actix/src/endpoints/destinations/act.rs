@@ -1,8 +1,7 @@
 //! Tests a destination, and retries its dead letters.
 
-use domain::ids::DestinationId;
-
 use crate::endpoints::prelude::*;
+use crate::http::operation::if_match;
 
 /// `POST …/observability/destinations/{id}/test`: sends a test delivery.
 pub(crate) const TEST: Route = Route::management(
@@ -28,12 +27,13 @@ fn describe_test() -> Operation {
     let description = "Sends a delivery without traces, also to a disabled destination. It must answer with 2xx or 400; \
                        otherwise this is 400 with the reason.";
     Operation::management("testDestination", "Test a trace destination", description)
-        .answer(body, "The destination accepts traces", &[400, 404])
-        .parameter(path("id", "The destination's id"))
+        .answer(body, "The destination accepts traces", &[400, 404, 409, 412])
+        .parameter(if_match())
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_test(call: &Call<'_>, by: &Authority) -> Outcome {
-    let tested = call.gateway.services.destinations.test(by, &call.id()?).await?;
+    let tested = call.gateway.services.destinations.test(&call.change(by)?, &call.id()?).await?;
     Ok(HttpResponse::Ok().json(Data { data: TestedView { id: tested.id.to_string(), reached: true } }))
 }
 
@@ -56,12 +56,18 @@ struct RetriedView {
 fn describe_retry() -> Operation {
     let body = BodySchema::data::<RetriedView>("DestinationRetryResponse", "Dead letters that are due again.");
     Operation::management("retryDeadLetters", "Retry dead letters", "Makes the destination's dead letters due now.")
-        .answer(body, "The dead letters are queued for delivery", &[404])
-        .parameter(path("id", "The destination's id"))
+        .answer(body, "The dead letters are queued for delivery", &[400, 404, 409, 412])
+        .parameter(if_match())
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_retry(call: &Call<'_>, by: &Authority) -> Outcome {
-    let id: DestinationId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
-    let retried_count = call.gateway.services.retry_dead_letters.execute(by, Some(id)).await?;
+    let name = call.id()?;
+    let id = match name.parse() {
+        // A deleted destination may have dead letters, too.
+        Ok(id) => id,
+        Err(_) => call.gateway.services.destinations.get(by, &name).await?.id,
+    };
+    let retried_count = call.gateway.services.retry_dead_letters.execute(&call.change(by)?, Some(id)).await?;
     Ok(HttpResponse::Ok().json(Data { data: RetriedView { retried_count } }))
 }

@@ -1,5 +1,7 @@
 //! Creates, changes and deletes destinations.
 
+use domain::authority::Right;
+
 use super::record::{DestinationChange, DestinationRequest};
 use super::{fields, record, stored_response};
 use crate::endpoints::prelude::*;
@@ -21,10 +23,11 @@ fn describe_create() -> Operation {
     Operation::management("createDestination", "Create a trace destination", description)
         .body(BodySchema::of::<DestinationRequest>(), None)
         .parameter(idempotency_key())
-        .created(record::response(), "The destination", &[400, 409, 415])
+        .created(record::response(), "The destination", &[400, 404, 409, 415])
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let body = call.read_json(payload).await?;
     let (fields, workspace) = fields::read(body.text()?)?;
     let workspace = workspace.as_deref().map(parameters::workspace_id).transpose()?;
@@ -45,17 +48,18 @@ pub(crate) const UPDATE: Route = Route::management(
 .with_body();
 
 fn describe_update() -> Operation {
-    let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
-                       is tested with a request first. A URL with another scheme, host or port requires all secrets \
+    let description = "Changes the given members; `config` as a whole, except that an absent `secret` and masked \
+                       values stay. A change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port requires all secrets \
                        again: header values, secret, query.";
     Operation::management("updateDestination", "Update a trace destination", description)
         .body(BodySchema::of::<DestinationChange>(), None)
         .answer(record::response(), "The updated destination", &[400, 404, 409, 412, 415])
         .parameter(if_match())
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let (fields, _) = fields::read(call.read_json(payload).await?.text()?)?;
     let changed = call.gateway.services.destinations.update(&call.change(by)?, &call.id()?, &fields).await?;
     Ok(stored_response(call, &changed).await.respond())
@@ -75,7 +79,7 @@ fn describe_delete() -> Operation {
     Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
         .parameter(if_match())
         .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path("id", "The destination's id"))
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {

@@ -44,7 +44,7 @@ impl From<DestinationError> for ApiError {
             }
             DestinationError::PreconditionFailed(failed) => failed.into(),
             DestinationError::WorkspaceRequired => plain.message(error.to_string()),
-            DestinationError::NotFound => plain,
+            DestinationError::Name(name) => name.into(),
             DestinationError::Store(store) => Self::store(store),
         }
     }

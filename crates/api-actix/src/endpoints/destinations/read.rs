@@ -46,8 +46,8 @@ pub(crate) const GET: Route = Route::management(
 fn describe_get() -> Operation {
     let description = "Header values, the secret and the URL query are masked.";
     Operation::management("getDestination", "Get a trace destination", description)
-        .answer(record::response(), "The destination", &[404])
-        .parameter(path("id", "The destination's id"))
+        .answer(record::response(), "The destination", &[404, 409])
+        .parameter(path("id", "The destination's id, or its unique name."))
 }
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {

@@ -170,12 +170,12 @@ pub(super) struct DestinationRequest {
 pub(super) struct DestinationChange {
     #[schema(min_length = 1, max_length = 100)]
     name: Option<String>,
-    config: Option<DestinationConfigChange>,
+    config: Option<DestinationConfig>,
     #[serde(flatten)]
     choices: DestinationChoices,
 }
 
-/// The connection settings of the destination.
+/// The connection settings of the destination. A change replaces them as a whole, except for an absent `secret`.
 #[derive(ToSchema)]
 struct DestinationConfig {
     /// An `http` or `https` URL without user and fragment. `/v1/traces` is appended to a collector URL without a path.
@@ -183,17 +183,7 @@ struct DestinationConfig {
     url: String,
     /// At most 20 headers, by name; values are visible ASCII.
     headers: Option<HashMap<String, String>>,
-    /// The signing secret of deliveries. Without it they are unsigned.
-    #[schema(min_length = 16, max_length = 256)]
-    secret: Option<String>,
-}
-
-/// Changed connection settings. `headers` replaces all headers.
-#[derive(ToSchema)]
-struct DestinationConfigChange {
-    #[schema(max_length = 2048)]
-    url: Option<String>,
-    headers: Option<HashMap<String, String>>,
+    /// The signing secret of deliveries. Without one they are unsigned. In a change null clears it, absence keeps it.
     #[schema(min_length = 16, max_length = 256)]
     secret: Option<String>,
 }

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::evidence::LabelSource;
+use domain::change::Respond;
+use domain::evidence::{EvidenceError, LabelSource};
 use domain::json::Json;
+use domain::repetition::Repetition;
 
 use super::generation_id;
 use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
+use crate::http::operation::idempotency_key;
 
 pub(crate) const ROUTE: Route = Route::any_key(
     Method::Post,
@@ -27,6 +31,7 @@ fn describe() -> Operation {
     Operation::new("submitFeedback", "Submit feedback on an answer")
         .description(description)
         .body(BodySchema::of::<FeedbackRequest>(), None)
+        .parameter(idempotency_key())
         .answer(response, "The feedback was taken", &[400, 404, 409, 415])
 }
 
@@ -35,9 +40,16 @@ async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Outcom
     let Feedback { id, category, labels } = Feedback::read(body.text()?)?;
     let (labels, source) = labels.unwrap_or((Vec::new(), LabelSource::Human));
     let (count, request_id, feedback) = (labels.len(), call.request_id, &call.gateway.services.evidence.feedback);
-    feedback.execute(caller, &call.actor(caller), &id, labels, source).await?;
-    tracing::info!(request.id = %request_id, decision.id = %id, category = category.as_str(), labels = count, "feedback received");
-    Ok(Data::respond(StatusCode::OK, SuccessView { success: true }))
+    let actor = call.actor(caller);
+    let execute = async |repetition: Option<(&Repetition, Respond<'_, ()>)>| {
+        feedback.execute(caller, &actor, &id, labels, source, repetition).await?;
+        tracing::info!(request.id = %request_id, decision.id = %id, category = category.as_str(), labels = count, "feedback received");
+        Ok::<_, EvidenceError>(())
+    };
+    call.once((&actor.name, ""), body.text()?, execute, |()| {
+        RecordResponse::data(StatusCode::OK, SuccessView { success: true })
+    })
+    .await
 }
 
 const FEEDBACK: MemberNames = MemberNames {

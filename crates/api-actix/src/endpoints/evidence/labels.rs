@@ -1,13 +1,15 @@
 //! `POST /labels`: labels of many answers.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use domain::evidence::{EvidenceError, LabelDraft, LabelError, NewLabel};
+use domain::evidence::{EvidenceError, LabelDraft, LabelError, LabelResults, NewLabel};
 use domain::json::Json;
 
 use super::feedback::{LabelSourceName, source};
 use super::generation_id;
 use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
+use crate::http::operation::idempotency_key;
 
 pub(crate) const ROUTE: Route = Route::management(
     Method::Post,
@@ -20,31 +22,22 @@ pub(crate) const ROUTE: Route = Route::management(
 
 fn describe() -> Operation {
     let description = "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by \
-                       itself. The same content again changes nothing, so that a call can be repeated.";
+                       itself. The same content again changes nothing.";
     let response = BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels.");
     Operation::management("addLabels", "Label answers", description)
         .body(BodySchema::of::<LabelsRequest>(), None)
-        .answer(response, "The effects, with the rejected labels", &[400, 415])
+        .parameter(idempotency_key())
+        .answer(response, "The effects, with the rejected labels", &[400, 409, 415])
 }
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let rows = read_rows(body.text()?)?;
     let drafts: Vec<LabelDraft> = rows.iter().flatten().cloned().collect();
-    let mut stored = call.gateway.services.evidence.labels.execute(by, &drafts).await?.into_iter();
-    let mut view = LabelsView { changed: 0, unchanged: 0, errors: Vec::new() };
-    for (index, row) in rows.into_iter().enumerate() {
-        let result = row.and_then(|_| {
-            let result = stored.next().unwrap_or(Err(LabelError::NotFound));
-            result.map_err(|error| error.to_string())
-        });
-        match result {
-            Ok(true) => view.changed += 1,
-            Ok(false) => view.unchanged += 1,
-            Err(message) => view.errors.push(RejectedLabel { index, message }),
-        }
-    }
-    Ok(Data::respond(StatusCode::OK, view))
+    let labels = &call.gateway.services.evidence.labels;
+    let execute = async |change: &Change<'_, LabelResults>| labels.execute(change, &drafts).await;
+    call.post(by, body.text()?, execute, |stored| RecordResponse::data(StatusCode::OK, LabelsView::new(&rows, stored)))
+        .await
 }
 
 /// Reads the labels. One that is malformed is rejected by itself.
@@ -80,6 +73,24 @@ struct LabelsView {
     /// The number of labels that answers have already.
     unchanged: u64,
     errors: Vec<RejectedLabel>,
+}
+
+impl LabelsView {
+    fn new(rows: &[Result<LabelDraft, String>], stored: &LabelResults) -> Self {
+        let (mut view, mut stored) = (Self { changed: 0, unchanged: 0, errors: Vec::new() }, stored.iter());
+        for (index, row) in rows.iter().enumerate() {
+            let result = row.as_ref().map_err(Clone::clone).and_then(|_| {
+                let result = stored.next().unwrap_or(&Err(LabelError::NotFound));
+                result.as_ref().map_err(ToString::to_string)
+            });
+            match result {
+                Ok(true) => view.changed += 1,
+                Ok(false) => view.unchanged += 1,
+                Err(message) => view.errors.push(RejectedLabel { index, message }),
+            }
+        }
+        view
+    }
 }
 
 /// A rejected label.

@@ -24,7 +24,7 @@ const COMMON_PARAMETERS: [&str; 3] = ["workspace_id", "provider", "beta"];
 /// Checks the query and returns the workspace of the caller.
 ///
 /// # Errors
-/// 400 for a parameter that is not supported, 403 for another workspace than the key's.
+/// 400 for a parameter that is not supported, and for another workspace than that of an inference key.
 async fn workspace(
     call: &Call<'_>,
     caller: &Principal,
@@ -60,7 +60,7 @@ fn id_parameter() -> Parameter {
 
 pub(super) fn workspace_parameter() -> Parameter {
     describe_filter(
-        "the default workspace, or the only one of the key; an inference key has its own, and any other one is 403",
+        "the default workspace, or the only one of the key; an inference key has its own, and any other one is 400",
     )
 }
 

@@ -6,6 +6,8 @@ use wires::client::check_names;
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
 use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
+use crate::http::change::RecordResponse;
+use crate::http::operation::{idempotency_key, if_match};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 use crate::http::response::time;
 
@@ -65,11 +67,11 @@ fn describe_list() -> Operation {
     let operation = Operation::management(
         "listGuardrailKeyAssignments",
         "List the keys of a guardrail",
-        "Newest assignment first.",
+        "By guardrail, newest assignment first.",
     );
     PageRange::describe(operation, DEFAULT_LIMIT)
-        .answer(body, "The assignments", &[400, 404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The assignments", &[400, 404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -124,15 +126,18 @@ fn describe_remove() -> Operation {
     let description = "Keys without this guardrail are skipped and not counted.";
     Operation::management("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
         .body(BodySchema::of::<AssignKeysRequest>(), None)
-        .answer(BodySchema::of::<UnassignedView>(), "The number of removed assignments", &[400, 404, 415])
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(if_match())
+        .parameter(idempotency_key())
+        .answer(BodySchema::of::<UnassignedView>(), "The number of removed assignments", &[400, 404, 409, 412, 415])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     check_names(body.text()?, &["key_hashes"], &[]).map_err(ApiError::invalid)?;
     let hashes = key_hashes(body.text()?)?;
-    let id = call.id()?;
-    let unassigned_count = call.routed().guardrails.remove_keys(by, &id, hashes).await?;
-    Ok(HttpResponse::Ok().json(UnassignedView { unassigned_count }))
+    let (routed, id) = (call.routed(), call.id()?);
+    let execute = async |change: &Change<'_, u64>| routed.guardrails.remove_keys(change, &id, hashes).await;
+    let render = |count: &u64| RecordResponse::json(StatusCode::OK, &UnassignedView { unassigned_count: *count });
+    call.post(by, body.text()?, execute, render).await
 }

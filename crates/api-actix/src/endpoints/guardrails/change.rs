@@ -49,7 +49,7 @@ fn describe_update() -> Operation {
         .body(BodySchema::of::<GuardrailChange>(), None)
         .parameter(if_match())
         .answer(record::response(), "The updated guardrail", &[400, 404, 409, 412, 415])
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
@@ -73,7 +73,7 @@ fn describe_delete() -> Operation {
     Operation::management("deleteGuardrail", "Delete a guardrail", description)
         .parameter(if_match())
         .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -97,7 +97,7 @@ fn describe_restore_version() -> Operation {
         .parameter(if_match())
         .parameter(idempotency_key())
         .answer(record::response(), "The updated guardrail", &[400, 404, 409, 412])
-        .parameter(path("id", "The guardrail's id"))
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_restore_version(call: &Call<'_>, by: &Authority) -> Outcome {

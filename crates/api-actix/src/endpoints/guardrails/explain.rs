@@ -30,8 +30,8 @@ fn describe() -> Operation {
                        endpoints is ignored.";
     Operation::management("explainGuardrail", "Explain the handling of a request", description)
         .body(BodySchema::of::<ExplainRequest>(), None)
-        .answer(response, "The explanation", &[400, 404, 415])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(response, "The explanation", &[400, 404, 409, 415])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 /// The members of a request to explain.

@@ -41,9 +41,8 @@ impl From<GuardrailError> for ApiError {
         match error {
             GuardrailError::Restricted(restricted) => restricted.into(),
             GuardrailError::Invalid(invalid) => invalid.into(),
-            GuardrailError::UnknownGuardrail | GuardrailError::UnknownVersion | GuardrailError::Conflict => {
-                Self::from_kind(error.kind())
-            }
+            GuardrailError::Name(name) => name.into(),
+            GuardrailError::UnknownVersion | GuardrailError::Conflict => Self::from_kind(error.kind()),
             GuardrailError::UnknownWorkspace => {
                 Self::from_kind(error.kind()).message("workspace_id: workspace not found")
             }
@@ -59,7 +58,7 @@ impl From<ExplainGuardrailError> for ApiError {
         let plain = Self::from_kind(error.kind());
         match error {
             ExplainGuardrailError::Restricted(restricted) => restricted.into(),
-            ExplainGuardrailError::UnknownGuardrail => plain,
+            ExplainGuardrailError::Name(name) => name.into(),
             ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
             ExplainGuardrailError::UnknownModel { ref nearest } => {
                 plain.message(error.to_string()).metadata("nearest", nearest.as_slice())

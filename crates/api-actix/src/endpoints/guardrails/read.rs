@@ -42,8 +42,8 @@ pub(crate) const GET: Route = Route::management(
 
 fn describe_get() -> Operation {
     Operation::management("getGuardrail", "Get a guardrail", "Returns a guardrail of any workspace of the caller.")
-        .answer(record::response(), "The guardrail", &[404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(record::response(), "The guardrail", &[404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
@@ -66,16 +66,15 @@ fn describe_list_versions() -> Operation {
     let body = BodySchema::page::<GuardrailVersionView<'_>>("GuardrailVersionListResponse", description);
     let operation = Operation::management("listGuardrailVersions", "List the versions of a guardrail", "Newest first.");
     PageRange::describe(operation, DEFAULT_LIMIT)
-        .answer(body, "The versions", &[400, 404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The versions", &[400, 404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
-    let versions = call.routed().guardrails.list_versions(by, &call.id()?).await?;
-    let total_count = versions.len() as u64;
-    let data = versions.iter().skip(range.skip()).take(range.take()).map(GuardrailVersionView::new).collect();
-    Ok(Page::respond(data, total_count))
+    let guardrails = call.routed().guardrails.clone();
+    let (versions, total) = guardrails.list_versions(by, &call.id()?, range.offset, range.limit).await?;
+    Ok(Page::respond(versions.iter().map(GuardrailVersionView::new).collect(), total.into()))
 }
 
 /// `GET …/guardrails/{id}/versions/{version}`: reads a version of a guardrail.
@@ -92,8 +91,8 @@ fn describe_get_version() -> Operation {
     let body = BodySchema::data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", description);
     Operation::management("getGuardrailVersion", "Get a version of a guardrail", "Versions are numbered from 1.")
         .parameter(path("version", "The version's number"))
-        .answer(body, "The version", &[404])
-        .parameter(path("id", "The guardrail's id"))
+        .answer(body, "The version", &[404, 409])
+        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_get_version(call: &Call<'_>, by: &Authority) -> Outcome {

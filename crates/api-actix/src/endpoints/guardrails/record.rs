@@ -110,9 +110,9 @@ pub(super) struct BuiltinFilterView {
     /// Read only.
     #[schema(value_type = Option<String>)]
     label: &'static str,
-    /// Accepted for compatibility. All content is always scanned.
+    /// Kept as written. All content is scanned in either scope.
     #[schema(value_type = Option<ScanScope>)]
-    scan_scope: ScanScope,
+    scan_scope: &'static str,
 }
 
 /// The built-in pattern.
@@ -130,9 +130,8 @@ enum BuiltinFilterSlug {
 }
 
 /// The scope of the scan.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "clients may send `user_only`; all content is scanned all the same")]
 enum ScanScope {
     UserOnly,
     AllMessages,
@@ -235,8 +234,7 @@ impl BuiltinFilterView {
             slug: filter.slug.as_str(),
             action: filter.action.as_str(),
             label: filter.slug.label(),
-            // All content is scanned, regardless of the requested scope.
-            scan_scope: ScanScope::AllMessages,
+            scan_scope: filter.scan_scope.as_str(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Creates, changes and deletes keys.
 
 use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
+use domain::authority::Right;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
@@ -40,6 +41,7 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
         // A management key has no workspace.
         None => new,
         Some(named) => {
+            by.check(Right::Keys)?;
             let routed = call.routed();
             let chosen = choose_workspace(&*routed.guardrails.workspaces, by, named).await.map_err(workspace_error)?;
             NewApiKey { scope: ApiKeyScope::Inference(chosen.id), ..new }
@@ -89,6 +91,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Keys)?;
     let body = call.read_json(payload).await?;
     let change = fields::read_change(body.text()?)?.ok_or_else(|| ApiError::invalid("No update fields provided"))?;
     let key = name(call)?;

@@ -70,12 +70,7 @@ pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
         return Err(invalid("disabled", "is not supported: create the key, then disable it"));
     }
     let name = members.required("name", string)?;
-    let management = read_management(&members)?;
-    let management = management.map(|scope| match scope {
-        ManagementEdit { access: None, .. } => Err(invalid("management.access", "is required")),
-        ManagementEdit { access: Some(access), workspaces } => scope_of(access, workspaces.of(None)),
-    });
-    let scope = management.transpose()?;
+    let scope = members.edit("management", management)?.of(None);
     if scope.is_some() {
         let own = ["workspace_id", "limit", "limit_reset", "requests_per_minute", "tokens_per_minute", "guardrail_id"];
         if let Some(other) = own.into_iter().find(|name| members.present(name).is_some()) {
@@ -109,16 +104,10 @@ pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
 /// Reads a change; `None` without a writable member.
 pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> {
     let members = read(text, &READ_ONLY)?;
-    let management = match members.present("management") {
-        // The record of an inference key has it.
-        None => ManagementEdit { access: None, workspaces: Edit::Keep },
-        Some(_) => read_management(&members)?.unwrap_or(ManagementEdit { access: None, workspaces: Edit::Keep }),
-    };
     let change = ApiKeyChange {
         name: members.value("name", string)?,
         workspace_id: members.edit("workspace_id", workspace)?.of(None),
-        access: management.access,
-        workspaces: management.workspaces,
+        management: members.edit("management", management)?,
         limit: members.edit("limit", amount)?,
         limit_reset: members.edit("limit_reset", interval)?,
         requests_per_minute: members.edit("requests_per_minute", rate)?,
@@ -132,19 +121,16 @@ pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> 
     Ok(members.has_writable().then_some(change))
 }
 
-/// The given members of `management`.
-struct ManagementEdit {
-    access: Option<ManagementAccess>,
-    workspaces: Edit<Vec<WorkspaceId>>,
-}
-
 fn read(text: &str, read_only: &'static [&'static str]) -> Result<Members, ApiError> {
     Members::read(text, MemberNames { writable: &NAMES, read_only, neutral: &NEUTRAL })
 }
 
 /// Reads the label of the user: `external_user`, or `external.user` of published clients.
 fn external(members: &Members) -> Result<Edit<String>, ApiError> {
-    let Some(external) = members.present("external") else { return members.edit("external_user", label) };
+    let Some(external) = members.present("external") else {
+        let is_cleared = members.get("external").is_some() && members.get("external_user").is_none();
+        return if is_cleared { Ok(Edit::Clear) } else { members.edit("external_user", label) };
+    };
     if members.get("external_user").is_some() {
         return Err(invalid("external", "is another form of external_user; use one of them"));
     }
@@ -161,36 +147,24 @@ fn external(members: &Members) -> Result<Edit<String>, ApiError> {
     user.map(Edit::Set).ok_or_else(|| invalid("external.user", "is required"))
 }
 
-fn read_management(members: &Members) -> Result<Option<ManagementEdit>, ApiError> {
-    let Some(management) = members.present("management") else { return Ok(None) };
-    let own = management.members().ok_or_else(|| invalid("management", "must be an object"))?;
-    let mut edit = ManagementEdit { access: None, workspaces: Edit::Keep };
-    for (name, value) in &own {
-        match name.as_str() {
-            "access" => {
-                let access = value.as_string().and_then(|text| ManagementAccess::from_name(&text));
-                let fault = || invalid("management.access", "must be read, keys or write");
-                edit.access = Some(access.ok_or_else(fault)?);
-            }
-            "workspaces" if value.kind() == JsonKind::Null => edit.workspaces = Edit::Clear,
-            "workspaces" => edit.workspaces = Edit::Set(workspaces(value)?),
-            _ => {
-                let fault = unknown_name("member", name, ["access", "workspaces"]);
-                return Err(invalid("management", &format!("has an {fault}")));
-            }
-        }
+/// Reads the whole scope of a management key. Without `workspaces` it has all, as on creation.
+fn management(name: &str, value: &Json) -> Result<ManagementScope, ApiError> {
+    if value.kind() != JsonKind::Object {
+        return Err(invalid(name, "must be an object"));
     }
-    Ok(Some(edit))
+    let names = MemberNames { writable: &["access", "workspaces"], read_only: &[], neutral: &[] };
+    let members = Members::read(value.text(), names).map_err(|fault| invalid(name, fault.text()))?;
+    let access = members.present("access").ok_or_else(|| invalid("management.access", "is required"))?;
+    let access = access.as_string().and_then(|text| ManagementAccess::from_name(&text));
+    let access = access.ok_or_else(|| invalid("management.access", "must be read, keys or write"))?;
+    let workspaces = members.edit("workspaces", workspaces)?.of(None);
+    ManagementScope::try_new(access, workspaces).map_err(|error| invalid("management.workspaces", &error.to_string()))
 }
 
-fn workspaces(value: &Json) -> Result<Vec<WorkspaceId>, ApiError> {
+fn workspaces(_: &str, value: &Json) -> Result<Vec<WorkspaceId>, ApiError> {
     let fault = || invalid("management.workspaces", "must be an array of workspace ids, or null");
     let elements = value.elements().ok_or_else(fault)?;
     elements.iter().map(|id| id.as_string().and_then(|id| id.parse().ok()).ok_or_else(fault)).collect()
-}
-
-fn scope_of(access: ManagementAccess, workspaces: Option<Vec<WorkspaceId>>) -> Result<ManagementScope, ApiError> {
-    ManagementScope::try_new(access, workspaces).map_err(|error| invalid("management.workspaces", &error.to_string()))
 }
 
 fn label(name: &str, value: &Json) -> Result<String, ApiError> {

@@ -117,9 +117,8 @@ impl From<ChangeApiKeyError> for ApiError {
             ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
             ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit"),
             ChangeApiKeyError::UnknownGuardrail => located(plain, "guardrail_id", &error),
-            ChangeApiKeyError::UnknownWorkspace | ChangeApiKeyError::InvalidScope(_) => {
-                located(plain, "management.workspaces", &error)
-            }
+            ChangeApiKeyError::UnknownWorkspace => located(plain, "management.workspaces", &error),
+            ChangeApiKeyError::OtherKind => located(plain, "management", &error),
             ChangeApiKeyError::OtherWorkspace => located(plain, "workspace_id", &error),
             ChangeApiKeyError::ExpiryInThePast => located(plain, "expires_at", &error),
             ChangeApiKeyError::GraceTooLong => located(plain, "grace_seconds", &error),

@@ -42,7 +42,11 @@ fn describe_list() -> Operation {
         .parameter(describe_filter(ALL_WORKSPACES))
         .parameter(operation::query("name", "Only keys of this name.", text()))
         .parameter(operation::query("external_user", "Only keys with this label.", text()))
-        .parameter(operation::query("guardrail_id", "Only keys with this guardrail.", text()))
+        .parameter(operation::query(
+            "guardrail_id",
+            "Only keys with this guardrail: its id, or its unique name.",
+            text(),
+        ))
         .parameter(operation::query("kind", "Management keys need an unrestricted key.", kinds))
         .parameter(flag("include_disabled", "False leaves out disabled keys.", true))
         .parameter(flag("include_expired", "True adds expired keys.", false));

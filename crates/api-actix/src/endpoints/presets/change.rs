@@ -1,5 +1,6 @@
 //! Adds versions to presets, and changes presets.
 
+use domain::authority::Right;
 use domain::json::Json;
 use domain::preset::{PresetChange, PresetConfig, PresetStatus};
 use wires::client::read_object;
@@ -33,6 +34,7 @@ fn describe_add_version() -> Operation {
 }
 
 async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let workspace = workspaces::filter(call, by).await?;
     let body = call.read_json(payload).await?;
     let config = read_config(body.text()?)?;
@@ -62,6 +64,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Write)?;
     let workspace = workspaces::filter(call, by).await?;
     let members = read_change(call.read_json(payload).await?.text()?)?;
     let presets = &call.gateway.services.presets;

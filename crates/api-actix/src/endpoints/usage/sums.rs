@@ -1,7 +1,9 @@
 //! `GET /usage`: sums of usage and cost.
 
+use std::sync::Arc;
+
 use domain::decision::{SumUsageRequest, UsageReader, UsageSums};
-use domain::usage::{UsageGroup, UsageSum, UsageTotals};
+use domain::usage::{UsageGroup, UsageSum, UsageSumQuery, UsageTotals};
 use serde_json::value::RawValue;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
@@ -48,17 +50,19 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let request = request(query)?;
     let groups = request.groups.clone();
     let place = format.map(|_| call.begin_export()).transpose()?;
-    let sums = call.gateway.services.sum_usage.execute(&UsageReader::from(caller), request).await?;
+    let (reader, sum_usage) = (UsageReader::from(caller), Arc::clone(&call.gateway.services.sum_usage));
     let (Some(format), Some(place)) = (format, place) else {
+        let sums = sum_usage.execute(&reader, request).await?;
         return Ok(HttpResponse::Ok().json(UsageView::new(&sums, &groups)));
     };
+    let sums = sum_usage.begin(&reader, request).await?;
     let head = if format == ExportFormat::Csv { csv_line(&columns(&groups)) } else { String::new() };
-    let next = async move |rows: &mut std::vec::IntoIter<UsageSum>| {
-        let lines: String =
-            rows.by_ref().take(EXPORT_ROWS).map(|row| UsageRow::new(&row, &groups).line(&groups, format)).collect();
+    let next = async move |sums: &mut UsageSumQuery| {
+        let rows = sum_usage.read_next(sums, EXPORT_READ).await?;
+        let lines: String = rows.iter().map(|row| UsageRow::new(row, &groups).line(&groups, format)).collect();
         Ok(Some(lines).filter(|lines| !lines.is_empty()))
     };
-    export::respond(call, (format, "usage", place), head, sums.rows.into_iter(), next)
+    export::respond(call, (format, "usage", place), head, sums, next)
 }
 
 fn request(query: &str) -> Result<SumUsageRequest, ApiError> {
@@ -92,8 +96,8 @@ fn groups(text: &str) -> Result<Vec<UsageGroup>, ApiError> {
     Ok(groups)
 }
 
-/// The rows of a piece of an export.
-const EXPORT_ROWS: usize = 1_000;
+/// The rows that an export reads at a time.
+const EXPORT_READ: u64 = 2_000;
 
 /// Returns the names of the columns of CSV: the members of the rows.
 fn columns(groups: &[UsageGroup]) -> Vec<CsvValue> {

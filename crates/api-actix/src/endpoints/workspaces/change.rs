@@ -1,5 +1,7 @@
 //! Creates and changes workspaces.
 
+use domain::authority::Right;
+
 use super::record::{CreateWorkspaceRequest, UpdateWorkspaceRequest};
 use super::{fields, name, path_name, record};
 use crate::endpoints::prelude::*;
@@ -27,6 +29,7 @@ fn describe_create() -> Operation {
 }
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Unrestricted)?;
     let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let settings = fields::read_new(body.text()?)?;
@@ -56,6 +59,7 @@ fn describe_update() -> Operation {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    by.check(Right::Unrestricted)?;
     let edit = fields::read_change(call.read_json(payload).await?.text()?)?;
     let manage = &call.gateway.services.workspaces.manage;
     let changed = manage.update(&call.change(by)?, &name(call)?, &edit).await?;

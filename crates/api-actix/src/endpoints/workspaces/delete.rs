@@ -26,7 +26,7 @@ fn describe() -> Operation {
     let description = "Other contents than those of `with` are 400, with their counts, and nothing is deleted; so is \
                        the default workspace. Usage records stay. Needs an unrestricted key.";
     let with = "The contents that are deleted, too, separated by commas: `keys`, `documents`, `guardrails`, \
-                `destinations`.";
+                `destinations`, `presets`, `container_files`.";
     let confirmation = ObjectBuilder::new().schema_type(Type::Boolean);
     Operation::management("deleteWorkspace", "Delete a workspace", description)
         .parameter(query("with", with, ObjectBuilder::new().schema_type(Type::String)))
@@ -78,7 +78,10 @@ mod tests {
         assert_eq!(read("with=keys%2Cdocuments&confirm_default_workspace_deletion=false"), {
             Ok(vec![WorkspaceContent::Keys, WorkspaceContent::Documents])
         });
-        assert_eq!(read("with=keys,documents,guardrails,destinations"), Ok(WorkspaceContent::ALL.to_vec()));
+        assert_eq!(
+            read("with=keys,documents,guardrails,destinations,presets,container_files"),
+            Ok(WorkspaceContent::ALL.to_vec())
+        );
         let nearest = r#"unknown kind of contents "key"; the nearest known kind of contents is "keys""#;
         assert_eq!(read("with=key").unwrap_err(), nearest);
         for query in ["with=", "with=keys,", "with=keys&with=documents", "with=%ff"] {

@@ -85,11 +85,20 @@ async fn rotate_returns_the_secret_although_the_cache_fails() {
 
 #[tokio::test]
 async fn rotate_is_a_conflict_when_another_rotation_came_first() {
-    let mut keys = MockApiKeyRepository::new();
-    keys.expect_find_named().times(2).returning(|_, _| Ok(vec![key()]));
+    let mut keys = finding();
+    keys.expect_find_named().once().returning(|_, _| Ok(vec![ApiKey { hash: new_secret().hash(), ..key() }]));
     keys.expect_rotate().once().returning(|_, _, _| Ok(false));
     let error = rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn rotate_starts_again_when_another_change_came_first() {
+    let mut keys = finding();
+    keys.expect_find_named().once().returning(|_, _| Ok(vec![ApiKey { disabled: false, ..key() }]));
+    keys.expect_rotate().withf(|before, _, _| before.disabled).once().returning(|_, _, _| Ok(false));
+    keys.expect_rotate().withf(|before, _, _| !before.disabled).once().returning(|_, _, _| Ok(true));
+    assert!(!rotate(keys, invalidated(1, || Ok(()))).await.unwrap().0.disabled);
 }
 
 #[tokio::test]

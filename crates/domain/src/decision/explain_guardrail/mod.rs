@@ -10,8 +10,8 @@ use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference};
 use crate::authority::{Authority, Right};
 use crate::budget::{LedgerReader, Payer, admit};
 use crate::decision::{DecisionRequest, SubmitDecision};
-use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::guardrail::{Guardrail, GuardrailRepository, Policy, find_visible};
+use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
@@ -58,9 +58,7 @@ impl ExplainGuardrail {
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
         by.check(Right::Read)?;
-        let id: GuardrailId = id.parse().map_err(|_| ExplainGuardrailError::UnknownGuardrail)?;
-        let guardrail = self.ports.guardrails.find(id).await?.filter(|found| by.sees(found.workspace_id));
-        let guardrail = guardrail.ok_or(ExplainGuardrailError::UnknownGuardrail)?;
+        let guardrail = find_visible::<ExplainGuardrailError>(&*self.ports.guardrails, by, id).await?;
         let key = self.key(by, key).await?;
         let workspace_id = key.as_ref().map_or(guardrail.workspace_id, |(_, id)| *id);
         let workspace = self.ports.workspaces.find(workspace_id).await?;

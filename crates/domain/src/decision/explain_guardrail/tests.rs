@@ -10,6 +10,7 @@ use crate::decision::{DecisionDraft, DecisionSettings, MockDecisionProvider, Unp
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, by, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
 use crate::guardrail::{Forbidden, PlacedGuardrail};
+use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
@@ -473,7 +474,7 @@ async fn explain_reports_unknown_guardrail_key_and_model() {
 async fn explain_is_unavailable_when_store_fails() {
     let fixture = ExplainFixture::new().await;
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
-    guardrails.expect_find().returning(|_| Err(StoreError::unavailable("away")));
+    guardrails.expect_find_named().returning(|_, _| Err(StoreError::unavailable("away")));
     let explain = ExplainGuardrail::new(fixture.ports(Arc::new(guardrails)), &fixture.decisions());
     let error = explain.execute(&Authority::system(), &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -494,5 +495,5 @@ async fn explain_hides_guardrails_and_keys_of_other_workspaces() {
     };
     assert_eq!(run(900, &own).await, Ok(()));
     assert_eq!(run(900, &foreign).await, Err(ExplainGuardrailError::UnknownKey.to_string()));
-    assert_eq!(run(901, &foreign).await, Err(ExplainGuardrailError::UnknownGuardrail.to_string()));
+    assert_eq!(run(901, &foreign).await, Err("guardrail not found".to_owned()));
 }

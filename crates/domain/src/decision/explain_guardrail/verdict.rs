@@ -11,6 +11,7 @@ use crate::guardrail::filter::{Blocked, InvalidFilters};
 use crate::ids::GuardrailId;
 use crate::model::{ModelId, or_nearest};
 use crate::money::Usd;
+use crate::naming::NameError;
 use crate::question::ProviderInput;
 use crate::routing::{Endpoint, UnsupportedQuestions};
 use crate::usage::Finding;
@@ -167,9 +168,9 @@ pub enum ExplainGuardrailError {
     /// The caller lacks the right.
     #[error(transparent)]
     Restricted(#[from] Restricted),
-    /// No guardrail has this id, or the id is malformed.
-    #[error("guardrail not found")]
-    UnknownGuardrail,
+    /// No guardrail or several ones have the name.
+    #[error("guardrail {0}")]
+    Name(#[from] NameError),
     /// No active inference key has this hash.
     #[error("key_hash is not an active inference key")]
     UnknownKey,
@@ -211,7 +212,8 @@ impl ExplainGuardrailError {
             Self::UnknownKey => ErrorKind::InvalidRequest,
             Self::UnusableModel(error) => error.kind(),
             Self::Filtering(why) => why.kind(),
-            Self::UnknownGuardrail | Self::UnknownModel { .. } => ErrorKind::NotFound,
+            Self::Name(error) => error.kind(),
+            Self::UnknownModel { .. } => ErrorKind::NotFound,
             Self::Filters(_) => ErrorKind::Internal,
             Self::Store(error) => error.kind(),
         }

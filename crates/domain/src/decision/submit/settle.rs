@@ -56,7 +56,7 @@ impl Settlement {
         let record = UsageRecord { outcomes: outcomes.json().cloned(), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
         self.charge(request, record, Some((answers.json(), evidence))).await?;
-        for outcome in outcomes.iter() {
+        for outcome in outcomes.all() {
             self.hold_planner.metrics.record_question_verdict(outcome.verdict);
         }
         let filtered = &mut request.filtered;

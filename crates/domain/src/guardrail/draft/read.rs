@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::guardrail::filter::CompiledFilters;
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
-    InvalidGuardrail, KnownNames,
+    InvalidGuardrail, KnownNames, ScanScope,
 };
 use crate::json::{Json, JsonKind, unknown_member};
 use crate::money::Usd;
@@ -237,11 +237,11 @@ fn parse_builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>,
         let path = format!("{path}[{index}]");
         let members = known_members(&path, element, &["slug", "action", "label", "scan_scope"])?;
         let slug = parse_slug(&path, &members)?;
-        check_scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
             return Err(InvalidGuardrail::new(format!("{path}.slug"), "is in the list already"));
         }
-        found.push(BuiltinContentFilter { slug, action: parse_action(&path, &members)? });
+        let (action, scan_scope) = (parse_action(&path, &members)?, parse_scan_scope(&path, &members)?);
+        found.push(BuiltinContentFilter { slug, action, scan_scope });
     }
     Ok(found)
 }
@@ -261,14 +261,11 @@ fn parse_slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGua
     Err(InvalidGuardrail::new(at, format!("{reason}: {}", known.join(", "))))
 }
 
-/// Accepts both scopes: scanning everything enforces either of them.
-fn check_scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
+fn parse_scan_scope(path: &str, members: &Members) -> Result<ScanScope, InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
-    let Some(value) = find_member(members, "scan_scope") else { return Ok(()) };
-    match parse_string(&at, &value)?.as_str() {
-        "user_only" | "all_messages" => Ok(()),
-        _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
-    }
+    let Some(value) = find_member(members, "scan_scope") else { return Ok(ScanScope::default()) };
+    let scope = ScanScope::from_name(&parse_string(&at, &value)?);
+    scope.ok_or_else(|| InvalidGuardrail::new(at, "must be user_only or all_messages"))
 }
 
 /// Returns the members of an object and rejects unknown and repeated ones.
@@ -304,6 +301,9 @@ fn require_value(path: &str, value: &Json, harmless: bool, why: &str) -> Result<
 
 fn check_regions(value: &Json) -> Result<(), InvalidGuardrail> {
     let path = "allowed_data_regions";
+    if value.iter_elements().is_some_and(|mut regions| regions.next().is_none()) {
+        return Ok(());
+    }
     let Some(regions) = parse_nullable(value, |value| parse_names(path, value))? else { return Ok(()) };
     let every = ["global", "europe", "us"];
     if let Some(index) = regions.iter().position(|region| !every.contains(&region.as_str())) {
@@ -318,8 +318,8 @@ fn check_regions(value: &Json) -> Result<(), InvalidGuardrail> {
 }
 
 impl GuardrailDraft {
-    /// Returns the guardrail after the change. Only the members that the draft names are validated: a listed model that
-    /// has left the catalogue does not prevent a rename.
+    /// Returns the guardrail after the change. Only members that change are validated: a listed model that has left the
+    /// catalogue prevents neither a rename nor that a record is sent back as it was read.
     pub(in crate::guardrail) fn apply(
         &self,
         guardrail: Guardrail,
@@ -337,16 +337,16 @@ impl GuardrailDraft {
         }
         set(&mut rules.description, &self.description, |text| Ok(text.clone()))?;
         let models = |member, list: &Vec<String>| names.models(member, list);
-        let mut ignored_ids = Vec::new();
+        let mut ignored_ids = self.ignored_models.is_clear().then(Vec::new);
         let providers = |member, list: &Vec<String>| names.providers(member, list);
         set(&mut rules.allowed_models, &self.allowed_models, |list| Ok(models("allowed_models", list)?.slugs))?;
         set(&mut rules.ignored_models, &self.ignored_models, |list| {
             let found = models("ignored_models", list)?;
-            ignored_ids = found.ids;
+            ignored_ids = Some(found.ids);
             Ok(found.slugs)
         })?;
-        if !self.ignored_models.is_keep() {
-            rules.ignored_model_ids = ignored_ids;
+        if let Some(ids) = ignored_ids {
+            rules.ignored_model_ids = ids;
         }
         set(&mut rules.allowed_providers, &self.allowed_providers, |list| providers("allowed_providers", list))?;
         set(&mut rules.ignored_providers, &self.ignored_providers, |list| providers("ignored_providers", list))?;
@@ -360,7 +360,8 @@ impl GuardrailDraft {
         Ok(Guardrail { name, budget, rules, ..guardrail })
     }
 
-    /// Merges the budget. Amount and interval must come together: a default interval would be a budget nobody chose.
+    /// Merges the budget. Amount and interval of a new one must come together: a default interval would be a budget nobody
+    /// chose.
     fn budget(&self, now: Option<SpendLimit>) -> Result<Option<SpendLimit>, InvalidGuardrail> {
         let set = |amount: Usd, reset: Option<ResetInterval>| Ok(Some(SpendLimit { amount, reset }));
         match (&self.limit_usd, &self.reset_interval) {
@@ -368,12 +369,16 @@ impl GuardrailDraft {
             (Edit::Set(amount), Edit::Set(reset)) => set(*amount, Some(*reset)),
             (Edit::Set(amount), Edit::Clear) => set(*amount, None),
             (Edit::Clear, Edit::Keep | Edit::Clear) => Ok(None),
-            (Edit::Keep, Edit::Clear) if now.is_none() => Ok(None),
+            (Edit::Set(amount), Edit::Keep) if now.is_some() => set(*amount, now.and_then(|now| now.reset)),
+            (Edit::Keep, Edit::Clear) => Ok(now.map(|now| SpendLimit { reset: None, ..now })),
+            (Edit::Keep, Edit::Set(reset)) if now.is_some() => {
+                Ok(now.map(|now| SpendLimit { reset: Some(*reset), ..now }))
+            }
             (Edit::Set(_), Edit::Keep) => Err(InvalidGuardrail::new(
                 "reset_interval",
                 "must be given together with limit_usd: daily, weekly, monthly, or null for a budget that never resets",
             )),
-            (Edit::Keep | Edit::Clear, Edit::Set(_)) | (Edit::Keep, Edit::Clear) => Err(InvalidGuardrail::new(
+            (Edit::Keep | Edit::Clear, Edit::Set(_)) => Err(InvalidGuardrail::new(
                 "limit_usd",
                 "must be given together with reset_interval: an amount of more than 0 USD",
             )),
@@ -391,7 +396,7 @@ impl GuardrailDraft {
     }
 }
 
-fn set<T>(
+fn set<T: PartialEq>(
     target: &mut Option<T>,
     change: &Edit<T>,
     resolve: impl FnOnce(&T) -> Result<T, InvalidGuardrail>,
@@ -399,6 +404,7 @@ fn set<T>(
     match change {
         Edit::Keep => {}
         Edit::Clear => *target = None,
+        Edit::Set(value) if target.as_ref() == Some(value) => {}
         Edit::Set(value) => *target = Some(resolve(value)?),
     }
     Ok(())

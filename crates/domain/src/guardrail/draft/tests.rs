@@ -5,7 +5,7 @@ use crate::budget::{ResetInterval, SpendLimit};
 use crate::guardrail::fixtures::{apply_draft, guardrail, names, read, rows, workspace_id};
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, InvalidGuardrail,
-    KnownNames,
+    KnownNames, ScanScope,
 };
 use crate::model::Model;
 use crate::money::Usd;
@@ -79,6 +79,7 @@ fn apply_keeps_every_member() {
         content_filter_builtins: vec![BuiltinContentFilter {
             slug: BuiltinFilter::Email,
             action: FilterAction::Redact,
+            scan_scope: ScanScope::UserOnly,
         }],
     };
     assert_eq!(made.rules, expected);
@@ -178,7 +179,6 @@ fn apply_suggests_similar_names_for_unknown_ones() {
 #[case::workspace(r#"{"workspace_id":"w1"}"#, "workspace_id", "must be a UUID")]
 #[case::regions(r#"{"allowed_data_regions":["europe"]}"#, "allowed_data_regions", "cannot be kept")]
 #[case::no_region(r#"{"allowed_data_regions":["mars"]}"#, "allowed_data_regions[0]", "global, europe or us")]
-#[case::regions_empty(r#"{"allowed_data_regions":[]}"#, "allowed_data_regions", "at least one")]
 #[case::safety(r#"{"allow_safety_retention_google":true}"#, "allow_safety_retention_google", "cannot be kept")]
 #[case::safety_other(r#"{"allow_safety_retention_other":true}"#, "allow_safety_retention_other", "cannot be kept")]
 #[case::publication(r#"{"enable_free_model_publication":false}"#, "enable_free_model_publication", "cannot be kept")]
@@ -268,6 +268,7 @@ fn read_rejects_lengths_above_the_limits() {
 
 #[rstest]
 #[case(r#"{"allowed_data_regions":["us","global","europe"]}"#)]
+#[case(r#"{"allowed_data_regions":[]}"#)]
 #[case(r#"{"allow_safety_retention_google":false,"allow_safety_retention_other":null}"#)]
 #[case(r#"{"enable_free_model_publication":true}"#)]
 #[case(r#"{"include_byok_in_budgets":false}"#)]
@@ -330,11 +331,32 @@ fn apply_keeps_absent_members_and_clears_null_members() {
 }
 
 #[test]
-fn apply_requires_budget_amount_and_interval_together() {
+fn apply_checks_only_lists_that_change() {
+    let catalogue = Arc::new(MemoryCatalogue::new(Vec::new()));
+    let nothing = KnownNames::new(catalogue, Arc::new(EndpointDirectory::default()));
+    let lists = r#""allowed_models":["acme/judge-20260901"],"ignored_models":["rival/oracle-1"],"allowed_providers":["typesafe"]"#;
+    let before = read(&format!("{{{lists}}}")).unwrap().apply(guardrail(1), &names()).unwrap();
+    let echoed = read(&format!(r#"{{"name":"other",{lists}}}"#)).unwrap().apply(before.clone(), &nothing).unwrap();
+    assert_eq!(echoed.rules, before.rules, "they have left the catalogue and the configuration");
+    for changed in [r#"{"allowed_models":["acme/judge"]}"#, r#"{"allowed_providers":["sandbox","typesafe"]}"#] {
+        assert!(read(changed).unwrap().apply(before.clone(), &nothing).is_err(), "{changed}");
+    }
+}
+
+#[test]
+fn apply_requires_amount_and_interval_of_a_new_budget_together() {
     let forever = changed(r#"{"limit_usd":7,"reset_interval":null}"#).unwrap().budget.unwrap();
     assert_eq!((forever.amount.to_string(), forever.reset), ("7".to_owned(), None));
-    for half in [r#"{"limit_usd":7}"#, r#"{"reset_interval":"monthly"}"#, r#"{"reset_interval":null}"#] {
-        assert!(changed(half).unwrap_err().fault.contains("together"), "{half}");
+    for half in [r#"{"limit_usd":7}"#, r#"{"reset_interval":"monthly"}"#] {
+        assert!(read(half).unwrap().apply(guardrail(1), &names()).unwrap_err().fault.contains("together"), "{half}");
+    }
+    let now = full_guardrail().budget.unwrap();
+    for (half, expected) in [
+        (r#"{"limit_usd":7}"#, SpendLimit { amount: "7".parse().unwrap(), ..now }),
+        (r#"{"reset_interval":"monthly"}"#, SpendLimit { reset: Some(ResetInterval::Monthly), ..now }),
+        (r#"{"reset_interval":null}"#, SpendLimit { reset: None, ..now }),
+    ] {
+        assert_eq!(changed(half).unwrap().budget, Some(expected), "{half}");
     }
 }
 

@@ -41,7 +41,7 @@ fn rules(builtins: &[(BuiltinFilter, FilterAction)], customs: &[(&str, FilterAct
         content_filters: customs.iter().map(filter).collect(),
         content_filter_builtins: builtins
             .iter()
-            .map(|(slug, action)| BuiltinContentFilter { slug: *slug, action: *action })
+            .map(|(slug, action)| BuiltinContentFilter::new(*slug, *action))
             .collect(),
         ..GuardrailRules::default()
     }

@@ -71,7 +71,7 @@ fn policy_drops_duplicate_guardrail() {
 fn policy_applies_filters_of_both_guardrails() {
     let with = |number, slug, action| {
         let rules = GuardrailRules {
-            content_filter_builtins: vec![BuiltinContentFilter { slug, action }],
+            content_filter_builtins: vec![BuiltinContentFilter::new(slug, action)],
             ..GuardrailRules::default()
         };
         Guardrail { rules, ..numbered(number, "{}") }

@@ -63,7 +63,7 @@ async fn update_changes_nothing_when_the_draft_is_invalid() {
     ] {
         assert_eq!(update(&store, id, change).await.unwrap_err().kind(), kind, "{change}");
     }
-    assert_eq!(ports(&store).list_versions(&by(), &id).await.unwrap().len(), 1);
+    assert_eq!(ports(&store).list_versions(&by(), &id, 0, 9).await.unwrap().1, 1);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn concurrent_updates_are_all_applied() {
         async move { update(&store, &id, &format!(r#"{{"{flag}":true}}"#)).await.unwrap() }
     });
     join_all(acts).await;
-    let now = ports(&store).find(&by(), &id).await.unwrap();
+    let now = ports(&store).get(&by(), &id).await.unwrap().guardrail;
     let policy = now.rules.data_policy;
     assert_eq!(now.version, 6);
     let all = [
@@ -116,9 +116,9 @@ async fn update_retries_on_newest_record_and_gives_up() {
     let tries = Arc::new(AtomicUsize::new(0));
     let mut overtaken = MockGuardrailRepository::new();
     let counted = Arc::clone(&tries);
-    overtaken.expect_find().returning(move |_| {
+    overtaken.expect_find_named().returning(move |_, _| {
         let version = u32::try_from(counted.fetch_add(1, Ordering::SeqCst)).unwrap() + 1;
-        Ok(Some(Guardrail { version, ..guardrail(1) }))
+        Ok(vec![Guardrail { version, ..guardrail(1) }])
     });
     overtaken.expect_update().returning(|_, after, _| Ok(after.guardrail.version == 4));
     let (id, draft) = (guardrail(1).id.to_string(), read(r#"{"name":"b"}"#).unwrap());
@@ -126,20 +126,20 @@ async fn update_retries_on_newest_record_and_gives_up() {
     assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));
 
     let mut hopeless = MockGuardrailRepository::new();
-    hopeless.expect_find().times(MAX_ATTEMPTS).returning(|_| Ok(Some(guardrail(1))));
+    hopeless.expect_find_named().times(MAX_ATTEMPTS).returning(|_, _| Ok(vec![guardrail(1)]));
     hopeless.expect_update().times(MAX_ATTEMPTS).returning(|_, _, _| Ok(false));
     let error = with(hopeless, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 
     let mut deleted = MockGuardrailRepository::new();
     let mut there = [Some(guardrail(1)), None].into_iter();
-    deleted.expect_find().returning(move |_| Ok(there.next().flatten()));
+    deleted.expect_find_named().returning(move |_, _| Ok(there.next().flatten().into_iter().collect()));
     deleted.expect_update().returning(|_, _, _| Ok(false));
     let error = with(deleted, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 
     let mut away = MockGuardrailRepository::new();
-    away.expect_find().returning(|_| Ok(Some(guardrail(1))));
+    away.expect_find_named().returning(|_, _| Ok(vec![guardrail(1)]));
     away.expect_update().returning(|_, _, _| Err(StoreError::unavailable("away")));
     let error = with(away, &store).update(&Change::plain(&by()), &id, &draft).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -151,7 +151,7 @@ async fn restore_creates_new_version() {
     let record =
         r#"{"name":"a","limit_usd":5,"reset_interval":"daily","content_filters":[{"pattern":"x","action":"block"}]}"#;
     let id = made(&store, record).await;
-    let first = ports(&store).find(&by(), &id).await.unwrap();
+    let first = ports(&store).get(&by(), &id).await.unwrap().guardrail;
     update(&store, &id, r#"{"name":"b","limit_usd":null,"content_filters":null,"workspace_default":true}"#)
         .await
         .unwrap();
@@ -164,7 +164,7 @@ async fn restore_creates_new_version() {
     assert_eq!((version, back.workspace_default), (3, true), "the workspace default is unchanged");
     let entry = store.audit_log().newest(1).await.unwrap().remove(0);
     assert_eq!(entry.action, "guardrail.restore");
-    let versions = ports(&store).list_versions(&by(), &id).await.unwrap();
+    let (versions, _) = ports(&store).list_versions(&by(), &id, 0, 9).await.unwrap();
     assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
     assert_eq!(
         manage.restore_version(&Change::plain(&by()), &id, 3).await.unwrap().guardrail.version,
@@ -180,7 +180,7 @@ async fn restore_creates_new_version() {
         assert!(error.to_string().contains(unknown), "{error}");
         assert_eq!(manage.get_version(&by(), id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead").await;
+    let unknown = ports(&store).list_versions(&by(), "01990000-0000-7000-8000-00000000dead", 0, 9).await;
     assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.guardrails().find(first.id).await.unwrap().is_some());
 }

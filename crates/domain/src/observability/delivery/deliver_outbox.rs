@@ -10,9 +10,11 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
 use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome, DeliverySettings};
-use crate::authority::{Authority, Right};
+use crate::authority::Right;
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
+use crate::naming::NameError;
 use crate::observability::{DeadLetterRetry, DestinationError, DestinationRepository, Outbox};
 use crate::system::Clock;
 
@@ -225,20 +227,29 @@ impl RetryDeadLetters {
     }
 
     /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. A caller who
-    /// sees all workspaces may name a deleted destination.
+    /// sees all workspaces may name a deleted destination that left some.
     ///
     /// # Errors
-    /// A missing right; a destination that does not exist for a caller with some workspaces; the store. Then nothing is
-    /// changed.
-    pub async fn execute(&self, by: &Authority, destination: Option<DestinationId>) -> Result<u64, DestinationError> {
+    /// A missing right; a destination that does not exist for the caller, or has a version that the caller does not accept;
+    /// the store. Then nothing is changed.
+    pub async fn execute(
+        &self,
+        change: &Change<'_, u64>,
+        destination: Option<DestinationId>,
+    ) -> Result<u64, DestinationError> {
+        let by = change.by();
         by.check(if destination.is_some() { Right::Write } else { Right::Unrestricted })?;
         if let Some(id) = destination
-            && !by.sees_all()
+            && (change.is_conditional() || !by.sees_all())
         {
             let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
-            found.ok_or(DestinationError::NotFound)?;
+            change.check_version(found.ok_or(NameError::Unknown)?.version())?;
         }
         let retry = DeadLetterRetry { actor: by.actor().clone(), destination };
-        Ok(self.outbox.retry_dead_letters(&retry, self.clock.now()).await?)
+        let retried = self.outbox.retry_dead_letters(&retry, self.clock.now()).await?;
+        if let Some(id) = destination.filter(|_| retried == 0) {
+            self.destinations.find(id).await?.ok_or(NameError::Unknown)?;
+        }
+        Ok(retried)
     }
 }

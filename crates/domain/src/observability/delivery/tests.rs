@@ -10,6 +10,7 @@ use super::*;
 use crate::audit::AuditLog;
 use crate::authority::Authority;
 use crate::budget::{Ledger, UsageCharge};
+use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
@@ -249,11 +250,11 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     fixture.receivers.faults.lock().unwrap().clear();
     let retry =
         RetryDeadLetters::new(fixture.store.outbox(), fixture.store.destinations(), Arc::new(fixture.clock.clone()));
-    assert_eq!(retry.execute(&Authority::system(), None).await.unwrap(), 1);
+    assert_eq!(retry.execute(&Change::plain(&Authority::system()), None).await.unwrap(), 1);
     let entries = fixture.store.audit_log().newest(9).await.unwrap();
     let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
     assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
-    assert_eq!(retry.execute(&Authority::system(), None).await.unwrap(), 0, "there is none any more");
+    assert_eq!(retry.execute(&Change::plain(&Authority::system()), None).await.unwrap(), 0, "there is none any more");
     assert_eq!(fixture.store.audit_log().newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
     assert_eq!(fixture.left().await, (0, 0));

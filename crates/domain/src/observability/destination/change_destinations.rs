@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::fields::audited;
 use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
-use crate::authority::{Authority, Right};
+use crate::authority::Right;
 use crate::change::Change;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
@@ -149,10 +149,11 @@ impl ManageDestinations {
     /// Sends a delivery without spans, also to a disabled destination.
     ///
     /// # Errors
-    /// A failed delivery; an unknown destination; a store failure.
-    pub async fn test(&self, by: &Authority, id: &str) -> Result<Destination, DestinationError> {
-        by.check(Right::Write)?;
-        let destination = self.get(by, id).await?;
+    /// A failed delivery; an unknown destination, or a version of it that the caller does not accept; a store failure.
+    pub async fn test(&self, change: &Change<'_, ()>, id: &str) -> Result<Destination, DestinationError> {
+        change.by().check(Right::Write)?;
+        let destination = self.get(change.by(), id).await?;
+        change.check_version(destination.version())?;
         self.send_test(&destination).await?;
         Ok(destination)
     }

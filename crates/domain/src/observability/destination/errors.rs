@@ -3,6 +3,7 @@
 use crate::authority::Restricted;
 use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
+use crate::naming::NameError;
 use crate::observability::{Destination, DestinationKind};
 use crate::workspace::ChooseWorkspaceError;
 
@@ -41,9 +42,9 @@ pub enum DestinationError {
     /// The caller manages several workspaces and names none.
     #[error("workspace_id is required: the key manages several workspaces")]
     WorkspaceRequired,
-    /// The destination does not exist, or its id is malformed.
-    #[error("destination not found")]
-    NotFound,
+    /// No destination or several ones have the name.
+    #[error("destination {0}")]
+    Name(#[from] NameError),
     /// The destination has another version than the caller accepts.
     #[error(transparent)]
     PreconditionFailed(#[from] PreconditionFailed),
@@ -76,12 +77,11 @@ impl DestinationError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Restricted(error) => error.kind(),
-            Self::Invalid(_)
-            | Self::NothingToChange
-            | Self::UnknownWorkspace
-            | Self::WorkspaceRequired
-            | Self::TestFailed(_) => ErrorKind::InvalidRequest,
-            Self::NotFound => ErrorKind::NotFound,
+            Self::Invalid(_) | Self::NothingToChange | Self::WorkspaceRequired | Self::TestFailed(_) => {
+                ErrorKind::InvalidRequest
+            }
+            Self::Name(error) => error.kind(),
+            Self::UnknownWorkspace => ErrorKind::NotFound,
             Self::PreconditionFailed(error) => error.kind(),
             Self::TooMany(_) | Self::Changed => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),

@@ -4,6 +4,7 @@ use super::errors::InvalidDestination;
 use super::url::{MASK, Origin, checked_url, parse_sampling_rate, unmasked_url};
 use crate::api_key::KeyReference;
 use crate::audit::{Actor, AuditDraft};
+use crate::edit::Edit;
 use crate::ids::DestinationId;
 use crate::json::Json;
 use crate::observability::Destination;
@@ -21,27 +22,27 @@ pub struct DestinationFields {
     /// Additional headers, by name and value.
     pub headers: Option<Vec<(String, String)>>,
     /// The signing secret.
-    pub secret: Option<String>,
+    pub secret: Edit<String>,
     /// False to pause deliveries.
     pub enabled: Option<bool>,
     /// True to leave inputs and answers out of traces.
     pub privacy_mode: Option<bool>,
     /// The share of sessions that is sent, as the text of a number.
     pub sampling_rate: Option<String>,
-    /// The keys whose requests are sent, each by hash or id; `Some(None)` is all keys.
-    pub api_key_hashes: Option<Option<Vec<String>>>,
+    /// The keys whose requests are sent, each by hash or id; cleared, all keys.
+    pub api_key_hashes: Edit<Vec<String>>,
 }
 
 impl DestinationFields {
     /// Returns true if no field is present.
     pub fn is_empty(&self) -> bool {
         let Self { name, kind, url, headers, secret, enabled, privacy_mode, sampling_rate, api_key_hashes } = self;
-        let texts = [name.is_none(), kind.is_none(), url.is_none(), secret.is_none(), sampling_rate.is_none()];
+        let texts = [name.is_none(), kind.is_none(), url.is_none(), secret.is_keep(), sampling_rate.is_none()];
         texts.into_iter().all(|none| none)
             && headers.is_none()
             && enabled.is_none()
             && privacy_mode.is_none()
-            && api_key_hashes.is_none()
+            && api_key_hashes.is_keep()
     }
 }
 
@@ -72,17 +73,18 @@ impl DestinationFields {
         if let Some(given) = &self.headers {
             changed.headers = checked_headers(given, &changed.headers)?;
         }
-        if let Some(secret) = &self.secret
-            && !(secret == MASK && changed.signing_secret.is_some())
-        {
-            changed.signing_secret = Some(checked_secret(secret)?);
+        match &self.secret {
+            Edit::Keep => {}
+            Edit::Clear => changed.signing_secret = None,
+            Edit::Set(secret) if secret == MASK && changed.signing_secret.is_some() => {}
+            Edit::Set(secret) => changed.signing_secret = Some(checked_secret(secret)?),
         }
         if let Some(rate) = &self.sampling_rate {
             let fault = || InvalidDestination::new("sampling_rate", "must be 0.0001 to 1 with at most four decimals");
             changed.sampling = parse_sampling_rate(rate).ok_or_else(fault)?;
         }
-        if let Some(names) = &self.api_key_hashes {
-            names.as_deref().map(key_names).transpose()?;
+        if let Edit::Set(names) = &self.api_key_hashes {
+            key_names(names)?;
         }
         changed.enabled = self.enabled.unwrap_or(changed.enabled);
         changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
@@ -171,7 +173,8 @@ impl DestinationFields {
         }
         let stored = after.headers.iter().map(|(name, _)| name).filter(|name| !self.gives_header(name));
         kept.extend(stored.map(|name| format!("config.headers.{name}")));
-        if after.signing_secret.is_some() && self.secret.as_deref().is_none_or(|secret| secret == MASK) {
+        let gives_secret = matches!(&self.secret, Edit::Set(secret) if secret != MASK);
+        if after.signing_secret.is_some() && !gives_secret {
             kept.push("config.secret".to_owned());
         }
         if kept.is_empty() {

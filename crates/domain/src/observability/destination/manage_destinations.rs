@@ -1,11 +1,13 @@
 //! The use cases of managing destinations: their ports and shared parts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::fields::key_names;
 use super::{DestinationError, DestinationFields, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
 use crate::authority::Authority;
+use crate::edit::Edit;
 use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender};
 use crate::system::{Clock, IdGenerator};
@@ -53,9 +55,11 @@ impl ManageDestinations {
         destination: Destination,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
-        let Some(given) = &fields.api_key_hashes else { return Ok(destination) };
-        let Some(given) = given else { return Ok(Destination { api_key_ids: None, ..destination }) };
-        let names = key_names(given)?;
+        let names = match &fields.api_key_hashes {
+            Edit::Keep => return Ok(destination),
+            Edit::Clear => return Ok(Destination { api_key_ids: None, ..destination }),
+            Edit::Set(given) => key_names(given)?,
+        };
         let known = self.keys.identities(&names).await?;
         let mut ids = Vec::with_capacity(names.len());
         for name in &names {
@@ -66,8 +70,8 @@ impl ManageDestinations {
                 None => self.live_key(name, destination.workspace_id).await?,
             });
         }
-        ids.sort_unstable();
-        ids.dedup();
+        let mut seen = HashSet::new();
+        ids.retain(|id| seen.insert(*id));
         Ok(Destination { api_key_ids: Some(ids), ..destination })
     }
 

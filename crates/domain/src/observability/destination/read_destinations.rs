@@ -5,19 +5,25 @@ use std::collections::{BTreeSet, HashMap};
 use super::{DestinationError, DestinationFields, ManageDestinations};
 use crate::api_key::{ApiKeyRepository, KeyReference};
 use crate::authority::Authority;
+use crate::edit::Edit;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
+use crate::naming::{NameError, only_match};
 use crate::observability::Destination;
 use crate::secret::ApiKeyHash;
 
 impl ManageDestinations {
-    /// Returns the destination with this id.
+    /// Returns the destination with this id, or with this unique name. A workspace has few destinations, and every
+    /// server has all of them in memory, so a name is looked up in the list.
     ///
     /// # Errors
-    /// An unknown destination; a store failure.
-    pub async fn get(&self, by: &Authority, id: &str) -> Result<Destination, DestinationError> {
-        let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
-        let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
-        found.ok_or(DestinationError::NotFound)
+    /// No destination or several ones have the name; a store failure.
+    pub async fn get(&self, by: &Authority, name: &str) -> Result<Destination, DestinationError> {
+        let mut found: Vec<Destination> = match name.parse::<DestinationId>() {
+            Ok(id) => self.destinations.find(id).await?.into_iter().collect(),
+            Err(_) => self.destinations.list(None).await?.into_iter().filter(|one| one.name == name).collect(),
+        };
+        found.retain(|one| by.sees(one.workspace_id));
+        Ok(only_match(found, |one| one.id.to_string())?)
     }
 
     /// Returns a page of the destinations of one workspace, or with `None` of all that the caller sees, oldest first, and
@@ -32,7 +38,7 @@ impl ManageDestinations {
         offset: u64,
         limit: u64,
     ) -> Result<(Vec<Destination>, u64), DestinationError> {
-        let within = by.list_scope(workspace_id).ok_or(DestinationError::NotFound)?;
+        let within = by.list_scope(workspace_id).ok_or(NameError::Unknown)?;
         Ok(self.destinations.page(&within, offset, limit).await?)
     }
 
@@ -44,8 +50,8 @@ impl ManageDestinations {
         &self,
         fields: &DestinationFields,
     ) -> Result<HashMap<ApiKeyId, ApiKeyHash>, DestinationError> {
-        let given = fields.api_key_hashes.iter().flatten().flatten();
-        let names: Vec<KeyReference> = given.filter_map(|name| name.parse().ok()).collect();
+        let Edit::Set(given) = &fields.api_key_hashes else { return Ok(HashMap::new()) };
+        let names: Vec<KeyReference> = given.iter().filter_map(|name| name.parse().ok()).collect();
         if names.is_empty() {
             return Ok(HashMap::new());
         }

@@ -9,6 +9,7 @@ use crate::authority::{Authority, ManagementScope};
 use crate::budget::WorkspaceBudgets;
 use crate::change::Change;
 use crate::change_feed::ChangeFeed;
+use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
@@ -149,7 +150,7 @@ fn webhook() -> DestinationFields {
         kind: Some("webhook".to_owned()),
         url: Some("https://example.org/in?token=t0ken".to_owned()),
         headers: Some(vec![("X-Key".to_owned(), "h1dden".to_owned())]),
-        secret: Some(SECRET.to_owned()),
+        secret: Edit::Set(SECRET.to_owned()),
         ..DestinationFields::default()
     }
 }
@@ -206,9 +207,9 @@ async fn create_names_invalid_field_before_test_delivery() {
         (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
         (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, but no query is stored"),
         (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a partly masked query"),
-        (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
-        (with(|f| f.secret = Some("x".repeat(257))), "config.secret must have"),
-        (with(|f| f.secret = Some(MASK.to_owned())), "config.secret must have"),
+        (with(|f| f.secret = Edit::Set("x".repeat(15))), "config.secret must have"),
+        (with(|f| f.secret = Edit::Set("x".repeat(257))), "config.secret must have"),
+        (with(|f| f.secret = Edit::Set(MASK.to_owned())), "config.secret must have"),
         (with(many), "config.headers must have at most 20"),
         (
             with(|f| f.headers = Some(vec![("Host".to_owned(), "s3cret".to_owned())])),
@@ -223,17 +224,17 @@ async fn create_names_invalid_field_before_test_delivery() {
             "config.headers, member 2, duplicates an earlier member",
         ),
         (with(|f| f.sampling_rate = Some("0".to_owned())), "sampling_rate must be"),
-        (with(|f| f.api_key_hashes = Some(Some(Vec::new()))), "api_key_hashes must have 1 to 100"),
-        (with(|f| f.api_key_hashes = Some(Some(vec!["s3cret".to_owned()]))), "api_key_hashes[0] must be the hash"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(2).to_string()]))), "which is not an active inference key"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is not an active inference key"),
-        (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is not an active inference key"),
+        (with(|f| f.api_key_hashes = Edit::Set(Vec::new())), "api_key_hashes must have 1 to 100"),
+        (with(|f| f.api_key_hashes = Edit::Set(vec!["s3cret".to_owned()])), "api_key_hashes[0] must be the hash"),
+        (with(|f| f.api_key_hashes = Edit::Set(vec![hash(2).to_string()])), "which is not an active inference key"),
+        (with(|f| f.api_key_hashes = Edit::Set(vec![hash(3).to_string()])), "which is not an active inference key"),
+        (with(|f| f.api_key_hashes = Edit::Set(vec![hash(9).to_string()])), "which is not an active inference key"),
     ] {
         let message = fault(fixture.create(&fields).await);
         assert!(message.contains(expected) && !message.contains("s3cret"), "{message}");
     }
     assert_eq!(fixture.calls(), 0);
-    let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), SequentialIds::key(1).to_string()])));
+    let own = with(|f| f.api_key_hashes = Edit::Set(vec![hash(1).to_string(), SequentialIds::key(1).to_string()]));
     assert_eq!(fixture.create(&own).await.unwrap().api_key_ids, Some(vec![SequentialIds::key(1)]), "each once");
 }
 
@@ -253,7 +254,7 @@ async fn create_is_a_conflict_for_sixth_destination_of_a_kind_without_test_deliv
     }
     assert_eq!(fixture.create(&webhook()).await.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(fixture.calls(), 5);
-    let collector = DestinationFields { kind: Some("otel-collector".to_owned()), secret: None, ..webhook() };
+    let collector = DestinationFields { kind: Some("otel-collector".to_owned()), secret: Edit::Keep, ..webhook() };
     assert!(fixture.create(&collector).await.is_ok());
 }
 
@@ -264,7 +265,7 @@ async fn update_keeps_masked_secrets_and_tests_changed_values() {
     let back = DestinationFields {
         url: Some(made.shown_url()),
         headers: Some(vec![("X-KEY".to_owned(), MASK.to_owned())]),
-        secret: Some(MASK.to_owned()),
+        secret: Edit::Set(MASK.to_owned()),
         sampling_rate: Some("0.1".to_owned()),
         ..DestinationFields::default()
     };
@@ -278,7 +279,7 @@ async fn update_keeps_masked_secrets_and_tests_changed_values() {
     for (number, fields) in [
         DestinationFields { url: Some("https://example.org/other".to_owned()), ..DestinationFields::default() },
         DestinationFields { headers: Some(Vec::new()), ..DestinationFields::default() },
-        DestinationFields { secret: Some("x".repeat(16)), ..DestinationFields::default() },
+        DestinationFields { secret: Edit::Set("x".repeat(16)), ..DestinationFields::default() },
     ]
     .into_iter()
     .enumerate()
@@ -299,7 +300,7 @@ async fn update_keeps_masked_secrets_and_tests_changed_values() {
 #[tokio::test]
 async fn update_without_effect_writes_nothing() {
     let fixture = Fixture::new().await;
-    let hashes = Some(Some(vec![hash(1).to_string()]));
+    let hashes = Edit::Set(vec![hash(1).to_string()]);
     let unsorted = Some(headers([("x-b", "2"), ("x-a", "1")]));
     let fields = DestinationFields { api_key_hashes: hashes.clone(), headers: unsorted, ..webhook() };
     let made = fixture.create(&fields).await.unwrap();
@@ -308,7 +309,7 @@ async fn update_without_effect_writes_nothing() {
     for same in [
         DestinationFields { name: Some("hook".to_owned()), ..DestinationFields::default() },
         DestinationFields { kind: Some("webhook".to_owned()), ..DestinationFields::default() },
-        DestinationFields { secret: Some(MASK.to_owned()), ..DestinationFields::default() },
+        DestinationFields { secret: Edit::Set(MASK.to_owned()), ..DestinationFields::default() },
         DestinationFields { url: Some(made.shown_url()), ..DestinationFields::default() },
         DestinationFields { headers: Some(headers([("x-a", MASK), ("x-b", MASK)])), ..DestinationFields::default() },
         DestinationFields {
@@ -352,7 +353,8 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
 async fn update_applies_to_the_version_of_a_concurrent_change_and_sends_one_test() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
-    let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
+    let fields =
+        DestinationFields { secret: Edit::Set("n3w secret of length".to_owned()), ..DestinationFields::default() };
     let (rival, id) = (Destination { name: "rival".to_owned(), ..made.clone() }, made.id.to_string());
     let (mut found, mut updated) = (vec![rival, made], vec![true, false]);
     let mut destinations = MockDestinationRepository::new();
@@ -366,10 +368,15 @@ async fn update_applies_to_the_version_of_a_concurrent_change_and_sends_one_test
 #[tokio::test]
 async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let by = Authority::system();
+    assert_eq!(fixture.ports.get(&by, "hook").await.unwrap(), made, "a unique name");
+    fixture.create(&webhook()).await.unwrap();
+    assert_eq!(fixture.ports.get(&by, "hook").await.unwrap_err().kind(), ErrorKind::Conflict);
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
         let get = fixture.ports.get(&Authority::system(), id).await.unwrap_err();
         let delete = fixture.ports.delete(&Change::plain(&Authority::system()), id).await.unwrap_err();
-        let test = fixture.ports.test(&Authority::system(), id).await.unwrap_err();
+        let test = fixture.ports.test(&Change::plain(&Authority::system()), id).await.unwrap_err();
         assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
     }
 }
@@ -379,7 +386,8 @@ async fn audit_log_shows_every_change_without_secrets() {
     let fixture = Fixture::new().await;
     let before = fixture.store.audit_log().newest(100).await.unwrap().len();
     let made = fixture.create(&webhook()).await.unwrap();
-    let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
+    let fields =
+        DestinationFields { secret: Edit::Set("n3w secret of length".to_owned()), ..DestinationFields::default() };
     fixture.update(&made, &fields).await.unwrap();
     fixture.ports.delete(&Change::plain(&Authority::system()), &made.id.to_string()).await.unwrap();
     let entries = fixture.store.audit_log().newest(100).await.unwrap();
@@ -527,6 +535,9 @@ async fn change_of_another_version_fails_and_changes_nothing() {
 #[tokio::test]
 async fn webhook_without_secret_is_unsigned() {
     let fixture = Fixture::new().await;
-    let made = fixture.create(&DestinationFields { secret: None, ..webhook() }).await.unwrap();
+    let made = fixture.create(&DestinationFields { secret: Edit::Keep, ..webhook() }).await.unwrap();
     assert_eq!(made.signing_secret, None);
+    let signed = fixture.create(&webhook()).await.unwrap();
+    let unsigned = DestinationFields { secret: Edit::Clear, ..DestinationFields::default() };
+    assert_eq!(fixture.update(&signed, &unsigned).await.unwrap().signing_secret, None);
 }

@@ -106,7 +106,8 @@ impl Destination {
         }
     }
 
-    /// Returns the URL with a masked query, for managing callers: queries often hold secrets.
+    /// Returns the URL with a masked query, for managing callers: queries often hold secrets. The path is shown: a caller
+    /// that declares the destination compares it.
     pub fn shown_url(&self) -> String {
         match self.url.split_once('?') {
             Some((before, _)) => format!("{before}?{MASK}"),

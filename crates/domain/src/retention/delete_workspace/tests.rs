@@ -1,9 +1,13 @@
 use super::*;
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, CreateApiKey, NewApiKey};
+use crate::container::BlobStore;
+use crate::edit::Edit;
 use crate::guardrail::{GuardrailDraft, GuardrailRepository, KnownNames};
 use crate::observability::{DestinationFields, DestinationRepository, MockMessageSender};
 use crate::routing::EndpointDirectory;
-use crate::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
+use crate::testing::{
+    FixedClock, FixedSecrets, MemoryBlobStore, MemoryByteSource, MemoryCatalogue, MemoryStore, SequentialIds,
+};
 use crate::version::IfMatch;
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -12,6 +16,7 @@ struct Fixture {
     clock: Arc<FixedClock>,
     ids: Arc<SequentialIds>,
     delete: DeleteWorkspace,
+    blobs: Arc<MemoryBlobStore>,
 }
 
 fn fixture() -> Fixture {
@@ -24,7 +29,7 @@ fn fixture() -> Fixture {
     let delete = DeleteWorkspace {
         workspaces: store.workspaces(),
         keys: ManageApiKeys::new(store.api_keys(), clock.clone()),
-        documents: DeleteDocument::new(store.documents(), blobs),
+        documents: DeleteDocument::new(store.documents(), blobs.clone()),
         destinations: ManageDestinations {
             destinations: store.destinations(),
             workspaces: store.workspaces(),
@@ -41,7 +46,7 @@ fn fixture() -> Fixture {
             ids: ids.clone(),
         },
     };
-    Fixture { store, clock, ids, delete }
+    Fixture { store, clock, ids, delete, blobs }
 }
 
 impl Fixture {
@@ -51,7 +56,7 @@ impl Fixture {
         create.execute(&Change::plain(&Authority::system()), &WorkspaceChange::named("w"), false).await.unwrap().id
     }
 
-    /// Adds two keys, a guardrail and a destination.
+    /// Adds two keys, a guardrail, a destination and two files, and a file elsewhere.
     async fn fill(&self, id: WorkspaceId) {
         let by = Authority::system();
         let secrets = Arc::new(FixedSecrets::default());
@@ -66,10 +71,18 @@ impl Fixture {
             name: Some("d".to_owned()),
             kind: Some("webhook".to_owned()),
             url: Some("https://example.com/in".to_owned()),
-            secret: Some("a secret of sufficient length".to_owned()),
+            secret: Edit::Set("a secret of sufficient length".to_owned()),
             ..DestinationFields::default()
         };
         self.delete.destinations.create(&Change::plain(&by), Some(id), &webhook).await.unwrap();
+        for (workspace, path) in [(id, "a/b"), (id, "c"), (WorkspaceId::from_uuid(uuid::Uuid::max()), "c")] {
+            let key = BlobKey::container_file(workspace, &"c1".parse().unwrap(), &path.parse().unwrap());
+            self.blobs.put(&key, MemoryByteSource::new([b"x".to_vec()]).boxed()).await.unwrap();
+        }
+    }
+
+    async fn files(&self, id: WorkspaceId) -> u64 {
+        self.delete.count_files(id).await.unwrap()
     }
 
     async fn delete(
@@ -81,15 +94,23 @@ impl Fixture {
     }
 }
 
-const FULL: WorkspaceContents = WorkspaceContents { keys: 2, documents: 0, guardrails: 1, destinations: 1 };
+const FULL: WorkspaceContents =
+    WorkspaceContents { keys: 2, documents: 0, guardrails: 1, destinations: 1, presets: 0, container_files: 2 };
 
 #[tokio::test]
 async fn delete_rejects_contents_that_are_not_named_and_deletes_nothing() {
-    use WorkspaceContent::{Destinations, Documents, Guardrails, Keys};
+    use WorkspaceContent::{ContainerFiles, Destinations, Documents, Guardrails, Keys, Presets};
     let fixture = fixture();
     let id = fixture.workspace().await;
     fixture.fill(id).await;
-    for with in [&[][..], &[Keys], &[Documents], &[Keys, Guardrails, Documents], &[Guardrails, Destinations]] {
+    for with in [
+        &[][..],
+        &[Keys],
+        &[Documents],
+        &[Keys, Guardrails, Documents],
+        &[Guardrails, Destinations],
+        &[Keys, Documents, Guardrails, Destinations, Presets],
+    ] {
         let error = fixture.delete(id, with).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let DeleteWorkspaceError::Workspace(WorkspaceError::NotEmpty(remaining)) = error else { panic!("{error}") };
@@ -97,8 +118,10 @@ async fn delete_rejects_contents_that_are_not_named_and_deletes_nothing() {
         assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap().len(), 2, "{with:?}");
         assert_eq!(fixture.store.guardrails().list(id).await.unwrap().len(), 1, "{with:?}");
         assert_eq!(fixture.store.destinations().list(Some(id)).await.unwrap().len(), 1, "{with:?}");
+        assert_eq!(fixture.files(id).await, 2, "{with:?}");
     }
-    let deleted = fixture.delete(id, &[Keys, Guardrails, Destinations]).await.unwrap();
+    let deleted = fixture.delete(id, &[Keys, Guardrails, Destinations, ContainerFiles]).await.unwrap();
+    assert_eq!((fixture.files(id).await, fixture.files(WorkspaceId::from_uuid(uuid::Uuid::max())).await), (0, 1));
     assert_eq!((deleted.workspace.id, deleted.contents), (id, FULL));
     assert_eq!(fixture.store.workspaces().find(id).await.unwrap(), None);
     assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap(), []);

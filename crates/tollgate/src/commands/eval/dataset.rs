@@ -1,8 +1,8 @@
 //! Datasets: labelled items as JSON lines or as CSV.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
@@ -13,7 +13,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::commands::backup::hex;
 use crate::commands::labels::is_csv;
+use crate::commands::records::{RecordReader, csv_cells};
 use crate::output::note;
+
+/// The most bytes of a record.
+const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// The most errors that are shown.
 const MAX_SHOWN: usize = 10;
@@ -24,7 +28,8 @@ const STATE: &str = "state";
 /// An item of a dataset.
 #[derive(Debug)]
 pub struct Item {
-    /// The number of its line and the beginning of the line's hash.
+    /// The number of items with this state up to it, and the beginning of the state's hash: a corrected label does not
+    /// change it.
     pub id: String,
     /// The state.
     pub state: Json,
@@ -39,10 +44,16 @@ pub struct Item {
 pub fn read(file: &Path, questions: &[Question]) -> anyhow::Result<Vec<Item>> {
     let name = file.display();
     let opened = File::open(file).with_context(|| format!("cannot read {name}"))?;
-    let lines = if is_csv(file) { csv_lines(opened, questions) } else { json_lines(opened) };
-    let (mut items, mut errors) = (Vec::new(), 0_usize);
-    for (number, line) in lines.with_context(|| format!("cannot read {name}"))? {
-        match line.and_then(|line| read_item(number, &line, questions)) {
+    let mut records = RecordReader::new(BufReader::new(opened), is_csv(file), MAX_RECORD_BYTES);
+    let columns = if is_csv(file) { Some(Columns::read(&mut records, questions)) } else { None };
+    let columns = columns.transpose().with_context(|| format!("cannot read {name}"))?;
+    let (mut items, mut errors, mut counts) = (Vec::new(), 0_usize, BTreeMap::new());
+    while let Some((number, record)) = records.read().with_context(|| format!("cannot read {name}"))? {
+        let line = record.map_err(anyhow::Error::msg).and_then(|text| match &columns {
+            Some(columns) => columns.line(&csv_cells(&text).map_err(anyhow::Error::msg)?),
+            None => Ok(text),
+        });
+        match line.and_then(|line| read_item(&line, questions, &mut counts)) {
             Ok(item) => items.push(item),
             Err(error) => {
                 errors += 1;
@@ -57,47 +68,15 @@ pub fn read(file: &Path, questions: &[Question]) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// Lines with their numbers; of CSV each row as the line of JSON that has the same item.
-type Lines = Vec<(u64, anyhow::Result<String>)>;
-
-fn json_lines(file: File) -> anyhow::Result<Lines> {
-    let mut found = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
-        let line = line.with_context(|| format!("line {number}"))?;
-        if !line.trim().is_empty() {
-            found.push((number, Ok(line)));
-        }
-    }
-    Ok(found)
-}
-
-fn csv_lines(mut file: File, questions: &[Question]) -> anyhow::Result<Lines> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    // The reader would take the rest of the file for one cell.
-    let is_closed = bytes.split(|byte| *byte == b'"').count() % 2 == 1;
-    ensure!(is_closed, "a quote is not closed");
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
-    let columns = Columns::find(reader.headers()?, questions)?;
-    let mut found = Vec::new();
-    let mut record = csv::StringRecord::new();
-    loop {
-        let number = reader.position().line();
-        match reader.read_record(&mut record) {
-            Ok(false) => return Ok(found),
-            Ok(true) => {
-                let number = record.position().map_or(number, csv::Position::line);
-                found.push((number, columns.line(&record)));
-            }
-            Err(error) => found.push((number, Err(error.into()))),
-        }
-    }
-}
-
 /// The columns of a CSV file: the state, or a question.
 struct Columns<'a>(Vec<Option<&'a Question>>);
 
 impl<'a> Columns<'a> {
+    fn read<R: BufRead>(records: &mut RecordReader<R>, questions: &'a [Question]) -> anyhow::Result<Self> {
+        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head);
+        Self::find(&head.and_then(|head| csv_cells(&head)).map_err(anyhow::Error::msg)?, questions)
+    }
+
     fn find(head: &csv::StringRecord, questions: &'a [Question]) -> anyhow::Result<Self> {
         let mut names = BTreeSet::new();
         let mut columns = Vec::new();
@@ -137,8 +116,9 @@ fn label_of(cell: &str, question: &Question) -> Json {
     written.unwrap_or_else(|| Json::string(cell))
 }
 
-fn read_item(number: u64, line: &str, questions: &[Question]) -> anyhow::Result<Item> {
-    let item = Json::parse(line.strip_prefix('\u{feff}').unwrap_or(line))?;
+/// Reads an item. `counts` has the number of items before by state.
+fn read_item(line: &str, questions: &[Question], counts: &mut BTreeMap<String, u64>) -> anyhow::Result<Item> {
+    let item = Json::parse(line)?;
     let (mut state, mut labels) = (None, None);
     for (name, value) in item.members().context("must be a JSON object with state and labels")? {
         match name.as_str() {
@@ -149,8 +129,11 @@ fn read_item(number: u64, line: &str, questions: &[Question]) -> anyhow::Result<
     }
     let labels = labels.context("labels: must be an object that maps questions to labels")?;
     read_labels(&labels, questions)?;
-    let hash = hex(Sha256::new_with_prefix(line));
-    Ok(Item { id: format!("{number}-{}", &hash[..16]), state: state.context("state: must be present")?, labels })
+    let state = state.context("state: must be present")?;
+    let hash = hex(Sha256::new_with_prefix(state.text())).chars().take(16).collect::<String>();
+    let count = counts.entry(hash.clone()).or_default();
+    *count += 1;
+    Ok(Item { id: format!("{count}-{hash}"), state, labels })
 }
 
 /// Reads the labels of an item, by the positions of their questions. A label that is null is none.
@@ -189,10 +172,16 @@ mod tests {
 
     #[test]
     fn item_has_state_and_labels() {
-        let item = read_item(7, r#"{"labels":{"heat":1,"refund":null},"state":{"a":[1.50]}}"#, &questions()).unwrap();
+        let mut counts = BTreeMap::new();
+        let mut read = |line: &str| read_item(line, &questions(), &mut counts).unwrap();
+        let item = read(r#"{"labels":{"heat":1,"refund":null},"state":{"a":[1.50]}}"#);
         assert_eq!(item.state.text(), r#"{"a":[1.50]}"#);
         assert_eq!(read_labels(&item.labels, &questions()).unwrap(), [None, Some(Decision::Score(1))]);
-        assert!(item.id.starts_with("7-") && item.id.len() == 18, "{}", item.id);
+        assert!(item.id.starts_with("1-") && item.id.len() == 18, "{}", item.id);
+        let (same, other) =
+            (read(r#"{"state":{"a":[1.50]}, "labels":{"heat":0}}"#), read(r#"{"state":"x","labels":{}}"#));
+        assert_eq!((&same.id[2..], same.id.starts_with("2-")), (&item.id[2..], true));
+        assert!(other.id.starts_with("1-") && other.id != item.id, "{}", other.id);
     }
 
     #[test]
@@ -209,7 +198,7 @@ mod tests {
             (r#"{"state":"x","labels":{"heat":1,"heat":0}}"#, "labels.heat: is there twice"),
             ("{", ""),
         ] {
-            let error = format!("{:#}", read_item(1, line, &questions()).unwrap_err());
+            let error = format!("{:#}", read_item(line, &questions(), &mut BTreeMap::new()).unwrap_err());
             assert!(error.contains(reason), "{line}: {error}");
         }
     }
@@ -220,6 +209,9 @@ mod tests {
         std::fs::write(file.path(), "\u{feff}{\"state\":\"x\",\"labels\":{}}\n\n[]\n{}\n").unwrap();
         let error = read(file.path(), &questions()).unwrap_err().to_string();
         assert!(error.starts_with("2 lines of ") && error.ends_with("nothing was asked"), "{error}");
+        std::fs::write(file.path(), b"{\"state\":\"x\",\"labels\":{}}\n\xff\n").unwrap();
+        let error = read(file.path(), &questions()).unwrap_err().to_string();
+        assert!(error.starts_with("1 lines of "), "{error}");
         std::fs::write(file.path(), "\n").unwrap();
         assert!(read(file.path(), &questions()).unwrap_err().to_string().ends_with("has no items"));
     }
@@ -264,7 +256,8 @@ mod tests {
         let columns = Columns::find(&csv::StringRecord::from(vec!["state", "refund"]), &questions).unwrap();
         let line = |row: &[&str]| columns.line(&csv::StringRecord::from(row.to_vec()));
         assert_eq!(line(&["x"]).unwrap_err().to_string(), "has 1 cells, the head has 2");
-        let error = format!("{:#}", read_item(2, &line(&["x", "yes"]).unwrap(), &questions).unwrap_err());
+        let error =
+            format!("{:#}", read_item(&line(&["x", "yes"]).unwrap(), &questions, &mut BTreeMap::new()).unwrap_err());
         assert_eq!(error, "labels.refund: \"yes\" is not a label of this question; valid: true, false");
     }
 }

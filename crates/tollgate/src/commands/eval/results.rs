@@ -1,5 +1,5 @@
-//! The result file: a line with the preset, then a line for each answered request. A line is written once, so that a
-//! command that was killed continues with the requests that have none.
+//! The result file: a line with the preset, then a line for each answered request, so that a command that was killed
+//! continues with the requests that have none. Of two lines of a request the later one counts: it has corrected labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use domain::statistics::{EscalatedQuestions, largest_probability};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::dataset::read_labels;
+use super::dataset::{Item, read_labels};
 use crate::output::pointer;
 
 /// The items whose scores give the candidates of thresholds.
@@ -42,7 +42,7 @@ pub struct Header {
 /// The line of an answered request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultRow {
-    /// The item.
+    /// The id of the item.
     pub item: String,
     /// The labels of the item.
     pub labels: Box<RawValue>,
@@ -172,36 +172,60 @@ impl Results {
         let header = lines.next().and_then(|line| serde_json::from_str::<Header>(line).ok());
         let header = header.with_context(|| format!("{name} is not a result file"))?;
         let questions = header.questions().with_context(|| format!("{name} cannot be used"))?;
-        let (mut rows, mut failures) = (Vec::new(), Vec::new());
+        let (mut rows, mut failures, mut places) = (Vec::<ResultRow>::new(), Vec::new(), BTreeMap::new());
         for (number, line) in (2_usize..).zip(lines) {
-            match serde_json::from_str::<FailureRow>(line) {
-                Ok(failure) => failures.push(failure),
-                Err(_) => rows.push(serde_json::from_str(line).with_context(|| format!("{name}, line {number}"))?),
+            if let Ok(failure) = serde_json::from_str::<FailureRow>(line) {
+                failures.push(failure);
+                continue;
+            }
+            let read: Result<ResultRow, _> = serde_json::from_str(line);
+            let row = read.with_context(|| format!("{name}, line {number}"))?;
+            let place = *places.entry((row.item.clone(), row.asked.clone())).or_insert(rows.len());
+            match rows.get_mut(place) {
+                Some(earlier) => *earlier = row,
+                None => rows.push(row),
             }
         }
         Ok(Self { file, path: path.to_owned(), header, questions, rows, failures })
     }
 
-    /// Returns the requests, by item and asked model, that have an answer.
+    /// Takes the labels of these items, and returns the requests, by item and asked model, that have an answer.
     ///
     /// # Errors
-    /// An item is none of these: the dataset has changed.
-    pub fn answered<'a>(&self, items: impl Iterator<Item = &'a str>) -> anyhow::Result<BTreeSet<(String, String)>> {
-        let items: BTreeSet<&str> = items.collect();
-        if let Some(row) = self.rows.iter().find(|row| !items.contains(row.item.as_str())) {
-            let (line, _) = row.item.split_once('-').unwrap_or_default();
-            bail!(
-                "{} has an answer to an earlier line {line} of the dataset; another --results begins anew",
-                self.path.display()
-            );
+    /// An answer is to none of these items, or the file cannot be written.
+    pub fn take_labels(&mut self, items: &[Item]) -> anyhow::Result<BTreeSet<(String, String)>> {
+        let labels: BTreeMap<&str, &Json> = items.iter().map(|item| (item.id.as_str(), &item.labels)).collect();
+        for place in 0..self.rows.len() {
+            let Some(row) = self.rows.get(place) else { break };
+            let Some(labels) = labels.get(row.item.as_str()) else {
+                let name = self.path.display();
+                bail!(
+                    "{name} has the answer {} to a state that the dataset lacks; another --results begins anew",
+                    row.id
+                );
+            };
+            if row.labels.get() != labels.text() {
+                let labels = RawValue::from_string(labels.text().to_owned())?;
+                let corrected = ResultRow { labels, ..row.clone() };
+                self.write(&corrected)?;
+                self.rows.splice(place..=place, [corrected]);
+            }
         }
         Ok(self.rows.iter().map(|row| (row.item.clone(), row.asked.clone())).collect())
+    }
+
+    /// Checks that the answers of a row are those of the questions.
+    ///
+    /// # Errors
+    /// The first invalid answer.
+    pub fn check(&self, row: &ResultRow) -> anyhow::Result<()> {
+        self.read_row(row, self.questions.typed.as_deref().unwrap_or_default(), false).map(drop)
     }
 
     /// Adds an answered request.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written. It has whole lines only.
     pub fn add(&mut self, row: ResultRow) -> anyhow::Result<()> {
         self.write(&row)?;
         self.rows.push(row);
@@ -232,7 +256,13 @@ impl Results {
     fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(line)?;
         line.push('\n');
-        self.file.write_all(line.as_bytes()).with_context(|| format!("cannot write {}", self.path.display()))
+        let length = self.file.metadata()?.len();
+        let written = self.file.write_all(line.as_bytes());
+        if written.is_err() {
+            // The first error counts. The rest of a line would spoil the next one.
+            let _ = self.file.set_len(length);
+        }
+        written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Returns the answers with their labels.
@@ -310,131 +340,4 @@ fn is_beginning(text: &str, header: &Header) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use domain::evaluation::MissingDecision;
-    use domain::statistics::{Decision, Probability};
-
-    use super::*;
-
-    fn header(version: u32) -> Header {
-        let config = r#"{"models":["a/b"],"questions":{"refund":{"type":"noul","instructions":"?"}}}"#;
-        let preset = format!(r#"{{"data":{{"designated_version":{{"version":{version},"config":{config}}}}}}}"#);
-        Header::of_preset("triage", &Json::parse(&preset).unwrap()).unwrap()
-    }
-
-    fn row(item: &str, answers: &str) -> ResultRow {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-        ResultRow {
-            item: item.to_owned(),
-            labels: raw(r#"{"refund":true}"#),
-            state_bytes: 5,
-            asked: "a/b".to_owned(),
-            id: "gen-dec-1".to_owned(),
-            model: "a/b".to_owned(),
-            provider: "Alpha".to_owned(),
-            wire: "chat-completions".to_owned(),
-            escalated_questions: "all".to_owned(),
-            answers: raw(answers),
-            cost: raw("0.000000000001"),
-            latency_ms: 7,
-        }
-    }
-
-    const ANSWER: &str = r#"{"refund":{"type":"noul","noul":0.2,"metadata":{"method":"logprobs"}}}"#;
-
-    #[test]
-    fn result_file_keeps_whole_lines() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("results");
-        let mut results = Results::open(&path, &header(1)).unwrap();
-        results.add(row("1-aa", ANSWER)).unwrap();
-        let busy = Results::open(&path, &header(1)).err().unwrap();
-        assert!(busy.to_string().contains("in use"), "{busy}");
-        drop(results);
-        let whole = std::fs::read_to_string(&path).unwrap();
-        for rest in ["", "{\"item\":\"2-b"] {
-            std::fs::write(&path, format!("{whole}{rest}")).unwrap();
-            assert_eq!(Results::read(&path).unwrap().rows.len(), 1);
-            let results = Results::open(&path, &header(1)).unwrap();
-            assert_eq!((results.rows.len(), std::fs::read_to_string(&path).unwrap()), (1, whole.clone()));
-        }
-        let other = Results::open(&path, &header(2)).err().unwrap();
-        assert!(other.to_string().contains("version 1 of the preset"), "{other}");
-        // A file that was cut in its first line begins anew; another file is not touched.
-        std::fs::write(&path, &whole[..20]).unwrap();
-        assert!(Results::open(&path, &header(1)).unwrap().rows.is_empty());
-        for text in ["a letter", "a letter\nwith a rest"] {
-            std::fs::write(&path, text).unwrap();
-            assert!(Results::open(&path, &header(1)).is_err());
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        }
-    }
-
-    #[test]
-    fn answers_are_read_with_their_labels() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("results");
-        let mut results = Results::open(&path, &header(1)).unwrap();
-        for item in 1..=3 {
-            results.add(row(&format!("{item}-{item}"), ANSWER)).unwrap();
-        }
-        let answers = results.answers().unwrap();
-        let [first, _, last] = &answers[..] else { panic!("{} answers", answers.len()) };
-        assert_eq!((first.is_for_candidates, last.is_for_candidates), (true, false));
-        assert_eq!(
-            (last.decision, last.label),
-            (Ok(Decision::Noul(false)), Some((Decision::Noul(true), LabelSource::Reference)))
-        );
-        assert_eq!(last.score.map(Probability::get), Some(0.8));
-        assert_eq!((last.group.origin.method.as_str(), last.cost), ("label_probabilities", Usd::from_pico(1)));
-        assert!(
-            results
-                .answered(["1-1", "2-2", "3-3"].into_iter())
-                .unwrap()
-                .contains(&("2-2".to_owned(), "a/b".to_owned()))
-        );
-        let changed = results.answered(["1-1", "2-x", "3-3"].into_iter()).unwrap_err().to_string();
-        assert!(changed.contains("earlier line 2 of the dataset"), "{changed}");
-        results.add(row("4-4", r#"{"refund":{"type":"noul","noul":2}}"#)).unwrap();
-        assert!(format!("{:#}", results.answers().unwrap_err()).contains("gen-dec-1"));
-    }
-
-    #[test]
-    fn refusals_and_failed_requests_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("results");
-        let mut results = Results::open(&path, &header(1)).unwrap();
-        let failure = |item: &str, asked: &str| FailureRow {
-            item: item.to_owned(),
-            asked: asked.to_owned(),
-            error: "500: no".to_owned(),
-        };
-        for (item, asked) in [("1-1", "a/b"), ("2-2", "a/b"), ("1-1", "a/b"), ("1-1", "c/d")] {
-            results.add_failure(failure(item, asked)).unwrap();
-        }
-        results.add(row("1-1", r#"{"refund":{"type":"refusal","refusal":"no"}}"#)).unwrap();
-        drop(results);
-        let results = Results::open(&path, &header(1)).unwrap();
-        assert_eq!(results.failed_requests(), [("a/b".to_owned(), 1), ("c/d".to_owned(), 1)].into());
-        let [refusal] = &results.answers().unwrap()[..] else { panic!("one answer") };
-        assert_eq!((refusal.decision, refusal.score), (Err(MissingDecision::Refusal), None));
-        assert_eq!(results.answered(["1-1"].into_iter()).unwrap().len(), 1, "failed requests are repeated");
-    }
-
-    #[test]
-    fn method_follows_the_wire() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut results = Results::open(&folder.path().join("results"), &header(1)).unwrap();
-        let of_wire = |wire: &str, answer: &str| ResultRow { wire: wire.to_owned(), ..row("1-1", answer) };
-        let plain = r#"{"refund":{"type":"noul","noul":0.2}}"#;
-        let structured = r#"{"refund":{"type":"noul","noul":0.2,"metadata":{"method":"structured"}}}"#;
-        for (wire, answer) in [("chat-completions", plain), ("system-one", structured)] {
-            results.add(of_wire(wire, answer)).unwrap();
-        }
-        let methods: Vec<String> =
-            results.answers().unwrap().into_iter().map(|answer| answer.group.origin.method).collect();
-        assert_eq!(methods, ["stated", "native"]);
-        results.add(of_wire("", plain)).unwrap();
-        assert!(format!("{:#}", results.answers().unwrap_err()).contains("the wire \"\" is unknown"));
-    }
-}
+mod tests;

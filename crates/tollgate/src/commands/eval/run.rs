@@ -69,14 +69,20 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
         models.push(Model::read(context, &server, name).await?);
     }
     let mut results = Results::open(&args.results, &header)?;
-    let answered = results.answered(items.iter().map(|item| item.id.as_str()))?;
+    let answered = results.take_labels(&items)?;
     let pairs = items.iter().flat_map(|item| models.iter().map(move |model| (item, model)));
     let pending: Vec<(&Item, &Model)> =
         pairs.filter(|(item, model)| !answered.contains(&(item.id.clone(), model.name.clone()))).collect();
     if !pending.is_empty() {
         let cost = highest_cost(&pending, &questions, context.config.money.max_tokens_per_byte);
-        let cost = cost.map_or_else(|| "an unknown amount".to_owned(), |cost| format!("{cost} USD"));
-        let facts = format!("{} requests cost {cost} at most, without repeated attempts", pending.len());
+        // A chat model receives prompts of the server, and another server may have other settings.
+        let is_exact = args.url.is_none() && pending.iter().all(|(_, model)| !model.is_chat());
+        let cost = match cost {
+            Some(cost) if is_exact => format!("{cost} USD at most"),
+            Some(cost) => format!("about {cost} USD"),
+            None => "an unknown amount".to_owned(),
+        };
+        let facts = format!("{} requests cost {cost}, without repeated attempts", pending.len());
         if args.yes {
             note(&facts);
         } else {
@@ -137,6 +143,8 @@ struct ModelEndpoint {
     wire: String,
     /// The higher price of a token; `None` for a variable one.
     price: Option<Price>,
+    /// The most questions of a call; `None` without a limit.
+    max_questions: Option<u64>,
     /// The questions that it receives of an escalated request.
     escalated_questions: EscalatedQuestions,
 }
@@ -157,6 +165,7 @@ impl Model {
                 provider: text("/provider_name"),
                 wire: text("/wire"),
                 price: dearest,
+                max_questions: pointer(endpoint, "/limits/max_questions").and_then(|most| most.text().parse().ok()),
                 escalated_questions: if is_independent { EscalatedQuestions::Open } else { EscalatedQuestions::All },
             }
         };
@@ -182,11 +191,18 @@ impl Model {
         })
     }
 
-    /// Returns the most that a request costs; `None` for a variable price.
+    fn is_chat(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.wire == CHAT)
+    }
+
+    /// Returns the most that a request costs, of a chat model without its prompts; `None` for a variable price.
     fn highest_cost(&self, bytes: u64, questions: u64, factor: TokenFactor) -> Option<Charge> {
         let tokens = factor.times(bytes.saturating_add(self.overhead));
-        let of_endpoint = |ModelEndpoint { wire, price, .. }: &ModelEndpoint| {
-            (*price)?.times(tokens.saturating_mul(if wire == CHAT { questions } else { 1 }))
+        // Each call has the whole state.
+        let of_endpoint = |ModelEndpoint { wire, price, max_questions, .. }: &ModelEndpoint| {
+            let calls =
+                if wire == CHAT { questions } else { questions.div_ceil(max_questions.unwrap_or(u64::MAX).max(1)) };
+            (*price)?.times(tokens.saturating_mul(calls.max(1)))
         };
         let costs: Option<Vec<Charge>> = self.endpoints.iter().map(of_endpoint).collect();
         costs?.into_iter().max()
@@ -222,44 +238,71 @@ async fn ask_all(
     let progress = Progress::requests("Asking", pending.len() as u64);
     // Requests under way are awaited after a stop: they are charged.
     let is_stopped = Cell::new(false);
-    let asked = pending.iter().map(|(item, model)| {
-        let outcome = ask(server, questions, item, model, &is_stopped);
-        async { (*item, *model, outcome.await) }
-    });
+    let asked = pending.iter().map(|(item, model)| ask(server, questions, item, model, &is_stopped));
     let mut asked = stream::iter(asked).buffer_unordered(concurrency);
-    let (mut answered, mut failures) = (0_usize, BTreeMap::<String, usize>::new());
-    let mut ended = Ok(());
-    while let Some((item, model, outcome)) = asked.next().await {
-        match outcome {
-            Outcome::Answer(row) => {
-                results.add(*row)?;
-                answered += 1;
-            }
-            Outcome::Failure(sentence) => {
-                let (item, asked) = (item.id.clone(), model.name.clone());
-                results.add_failure(FailureRow { item, asked, error: sentence.clone() })?;
-                *failures.entry(sentence).or_default() += 1;
-            }
-            Outcome::Stop(sentence) => ended = Err(sentence),
-            Outcome::NotSent => {}
-        }
+    let mut counts = Counts::default();
+    while let Some(outcome) = asked.next().await {
+        counts.add(outcome, results);
         progress.add(1);
-        if answered == 0 && failures.values().sum::<usize>() >= MAX_FAILURES {
-            ended = Err("all requests fail".to_owned());
-        }
-        is_stopped.set(ended.is_err());
+        is_stopped.set(counts.stop.is_some());
     }
     progress.end();
-    let failed: usize = failures.values().sum();
+    let failed = counts.failed();
     if failed > 0 {
         note(&format!("{failed} of {} requests failed; the same command repeats them:", pending.len()));
     }
-    for (sentence, count) in failures.iter().take(MAX_SHOWN) {
+    for (sentence, count) in counts.failures.iter().take(MAX_SHOWN) {
         note(&format!("  {count} times {sentence}"));
     }
-    ended.map_err(|sentence| {
-        anyhow!("{sentence}: stopped after {answered} of {} requests; the same command continues", pending.len())
-    })
+    let (answered, all) = (counts.answered, pending.len());
+    let stopped = |reason| anyhow!("{reason}: stopped after {answered} of {all} requests; the same command continues");
+    counts.stop.map_or(Ok(()), |reason| Err(stopped(reason)))
+}
+
+/// The outcomes of requests.
+#[derive(Default)]
+struct Counts {
+    answered: usize,
+    /// The numbers of failed requests by error.
+    failures: BTreeMap<String, usize>,
+    /// The reason to send no more requests.
+    stop: Option<String>,
+}
+
+impl Counts {
+    /// Counts an outcome, and writes an answer or a failure, also after a stop.
+    fn add(&mut self, outcome: Outcome, results: &mut Results) {
+        match outcome {
+            Outcome::Answer(row) => {
+                if let Err(error) = results.check(&row) {
+                    let ResultRow { item, asked, .. } = *row;
+                    return self
+                        .fail(FailureRow { item, asked, error: format!("invalid answers: {error:#}") }, results);
+                }
+                match results.add(*row) {
+                    Ok(()) => self.answered += 1,
+                    Err(error) => self.stop = Some(format!("{error:#}")),
+                }
+            }
+            Outcome::Failure(failure) => self.fail(failure, results),
+            Outcome::Stop(sentence) => self.stop = Some(sentence),
+            Outcome::NotSent => {}
+        }
+    }
+
+    fn fail(&mut self, failure: FailureRow, results: &mut Results) {
+        *self.failures.entry(failure.error.clone()).or_default() += 1;
+        if let Err(error) = results.add_failure(failure) {
+            self.stop = Some(format!("{error:#}"));
+        }
+        if self.answered == 0 && self.failed() >= MAX_FAILURES {
+            self.stop = Some("all requests fail".to_owned());
+        }
+    }
+
+    fn failed(&self) -> usize {
+        self.failures.values().sum()
+    }
 }
 
 /// The outcome of a request.
@@ -267,7 +310,7 @@ enum Outcome {
     /// It has an answer.
     Answer(Box<ResultRow>),
     /// It failed, and others may not.
-    Failure(String),
+    Failure(FailureRow),
     /// Others would fail, too.
     Stop(String),
     /// It was not sent after a stop.
@@ -277,6 +320,7 @@ enum Outcome {
 /// Sends a request, again while a limit asks to wait.
 async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model, is_stopped: &Cell<bool>) -> Outcome {
     let body = body(item, model, questions);
+    let failure = |error| Outcome::Failure(FailureRow { item: item.id.clone(), asked: model.name.clone(), error });
     let mut repetitions = 0;
     while !is_stopped.get() {
         let sent = server.clock.monotonic();
@@ -288,7 +332,7 @@ async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model,
         let latency = server.clock.monotonic().saturating_sub(sent);
         if response.status == 200 {
             let row = result_row(item, model, &response.body, latency);
-            return row.map_or_else(|error| Outcome::Failure(format!("{error:#}")), |row| Outcome::Answer(row.into()));
+            return row.map_or_else(|error| failure(format!("{error:#}")), |row| Outcome::Answer(row.into()));
         }
         // Other requests hold the money until they end; a limit that is exhausted has no such header.
         let wait = match response.status {
@@ -299,7 +343,7 @@ async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model,
         match wait {
             Some(wait) if wait <= MAX_WAIT && repetitions < MAX_REPETITIONS => tokio::time::sleep(wait).await,
             _ if matches!(response.status, 401 | 402 | 404 | 429) => return Outcome::Stop(sentence(&response)),
-            _ => return Outcome::Failure(sentence(&response)),
+            _ => return failure(sentence(&response)),
         }
         repetitions += 1;
     }
@@ -334,3 +378,6 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,7 +87,7 @@ fn new_key_rejects_invalid_members_with_their_path() {
         (r#""management":{"access":"read","workspaces":[]}"#, "management.workspaces: a management key has all"),
         (r#""management":{"access":"read","workspaces":["x"]}"#, "management.workspaces: must be an array"),
         (r#""management":{"access":"read"},"limit":1"#, "limit: is not a member of a management key"),
-        (r#""management":{"acces":"read"}"#, r#"management: has an unknown member "acces""#),
+        (r#""management":{"acces":"read"}"#, r#"management: unknown member "acces""#),
     ] {
         let said = new(&format!(r#"{{"name":"n",{member}}}"#)).unwrap_err();
         assert!(said.starts_with(fault), "{member}: {said}");
@@ -102,6 +102,10 @@ fn change_keeps_absent_members_clears_null_and_ignores_read_only_ones() {
         change(r#"{"limit":null,"limit_reset":null,"external_user":null,"hash":"x","usage":1}"#).unwrap().unwrap();
     assert_eq!((edit.limit, edit.limit_reset), (Edit::Clear, Edit::Clear));
     assert_eq!((edit.external_user, edit.requests_per_minute, edit.disabled), (Edit::Clear, Edit::Keep, None));
+    let narrowed = change(r#"{"management":{"access":"read"},"external":null}"#).unwrap().unwrap();
+    let whole = ManagementScope::try_new(ManagementAccess::Read, None).unwrap();
+    assert_eq!((narrowed.management, narrowed.external_user), (Edit::Set(whole), Edit::Clear), "replaced as a whole");
+    assert_eq!(change(r#"{"management":null}"#).unwrap().unwrap().management, Edit::Clear);
     for none in ["{}", r#"{"hash":"x","label":"y"}"#, r#"{"include_byok_in_limit":false}"#] {
         assert!(change(none).unwrap().is_none(), "{none}");
     }

@@ -53,7 +53,7 @@ fn asked(call: &ProviderCall) -> Vec<&str> {
 }
 
 fn outcomes(decision: &Decision) -> Vec<(&str, QuestionVerdict, usize, &str)> {
-    let all = decision.outcomes.iter();
+    let all = decision.outcomes.all().iter();
     all.map(|of| (of.question.as_str(), of.verdict, of.stage, of.model.as_str())).collect()
 }
 
@@ -92,7 +92,7 @@ async fn question_that_is_not_accepted_goes_to_the_next_stage() {
     independent.endpoints[1].independent_questions = true;
     let run = independent.run().await;
     assert_eq!(asked(&run.calls[1]), ["b"], "only the open question");
-    assert_eq!(run.result.unwrap().outcomes.iter().count(), 2);
+    assert_eq!(run.result.unwrap().outcomes.all().len(), 2);
 }
 
 #[rstest]

@@ -33,7 +33,7 @@ pub(super) fn under(guardrail: Guardrail) -> (GatewaySetup, Arc<Policy>) {
 }
 
 pub(super) fn emails(action: FilterAction) -> GuardrailRules {
-    let content_filter_builtins = vec![BuiltinContentFilter { slug: BuiltinFilter::Email, action }];
+    let content_filter_builtins = vec![BuiltinContentFilter::new(BuiltinFilter::Email, action)];
     GuardrailRules { content_filter_builtins, ..GuardrailRules::default() }
 }
 

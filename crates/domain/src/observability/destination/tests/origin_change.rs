@@ -21,7 +21,7 @@ async fn update_requires_secrets_when_origin_changes() {
     let elsewhere = "https://attacker.example/in";
     let replacement = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
         headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
-        secret: secret.map(str::to_owned),
+        secret: secret.map_or(Edit::Keep, |secret| Edit::Set(secret.to_owned())),
         ..to(elsewhere)
     };
     let masked = format!("https://attacker.example/in?{MASK}");
@@ -35,9 +35,9 @@ async fn update_requires_secrets_when_origin_changes() {
         (to("https://example.org.attacker.example/in"), all),
         (to("https://attacker.example/?https://example.org/in"), all),
         (to(&masked), with_query.as_str()),
-        (DestinationFields { secret: Some(MASK.to_owned()), ..to(elsewhere) }, all),
+        (DestinationFields { secret: Edit::Set(MASK.to_owned()), ..to(elsewhere) }, all),
         (
-            DestinationFields { secret: Some(SECRET.to_owned()), ..to(elsewhere) },
+            DestinationFields { secret: Edit::Set(SECRET.to_owned()), ..to(elsewhere) },
             "config.headers.authorization, config.headers.x-key",
         ),
         (replacement(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
@@ -63,7 +63,7 @@ async fn update_moves_repeated_secrets_and_drops_others() {
     let made = made(&fixture).await;
     let fields = DestinationFields {
         headers: Some(headers([("X-Key", "an0ther")])),
-        secret: Some("another secret, long enough".to_owned()),
+        secret: Edit::Set("another secret, long enough".to_owned()),
         ..to("https://new.example/in?token=n3w")
     };
     let moved = fixture.update(&made, &fields).await.unwrap();
@@ -74,7 +74,7 @@ async fn update_moves_repeated_secrets_and_drops_others() {
         Some(moved.url.clone())
     );
     // A caller who knows the stored secrets may repeat them.
-    let back = DestinationFields { secret: Some(SECRET.to_owned()), headers: Some(Vec::new()), ..to(&made.url) };
+    let back = DestinationFields { secret: Edit::Set(SECRET.to_owned()), headers: Some(Vec::new()), ..to(&made.url) };
     let back = fixture.update(&moved, &back).await.unwrap();
     assert_eq!((back.headers.len(), back.signing_secret), (0, made.signing_secret));
 }
@@ -102,7 +102,7 @@ async fn update_moves_destination_without_secrets() {
     let plain = DestinationFields {
         kind: Some("otel-collector".to_owned()),
         headers: None,
-        secret: None,
+        secret: Edit::Keep,
         url: Some("http://[2001:DB8::1]:4318".to_owned()),
         ..webhook()
     };
