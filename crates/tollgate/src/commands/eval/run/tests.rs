@@ -28,7 +28,7 @@ fn answer_of_an_unknown_endpoint_is_an_error() {
 fn every_call_has_the_whole_state() {
     let cost = |wire: &str, max_questions| {
         let model = Model { name: "a/b".to_owned(), endpoints: vec![endpoint(wire, max_questions)], overhead: 0 };
-        let cost = model.highest_cost(1_000, 5, TokenFactor::default()).unwrap().round_up();
+        let cost = model.highest_cost(1_000, 5, TokenFactor::ONE).unwrap().round_up();
         (cost, model.is_chat())
     };
     let (once, _) = cost("system-one", None);
