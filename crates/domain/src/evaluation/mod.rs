@@ -15,7 +15,7 @@ pub use live::*;
 pub use model::*;
 pub use report::*;
 pub use requirement::*;
-pub use tally::{Latency, TalliedAnswer};
+pub use tally::{Latency, MissingDecision, TalliedAnswer};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::TalliedAnswer;
+use super::{MissingDecision, TalliedAnswer};
 use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::question::AnswerValue;
@@ -39,15 +39,6 @@ pub struct RequestSize {
     pub state: u64,
     /// The bytes of this question.
     pub question: u64,
-}
-
-/// The reason why an answer has no decision. It counts as an error, and no threshold accepts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingDecision {
-    /// The model refused to answer.
-    Refusal,
-    /// There is no answer, or one that decides nothing: a box, or a level without a distribution.
-    Unanswered,
 }
 
 /// Returns the decision of an answer.

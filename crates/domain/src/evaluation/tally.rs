@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::MissingDecision;
 use crate::evidence::LabelSource;
 use crate::money::Usd;
 use crate::statistics::{LabelledAnswer, Probability};
+
+/// The reason why an answer has no decision. It counts as an error, and no threshold accepts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingDecision {
+    /// The model refused to answer.
+    Refusal,
+    /// There is no answer, or one that decides nothing: a box, or a level without a distribution.
+    Unanswered,
+}
 
 /// An answer without its item and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
