@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use domain::evidence::NewLabel;
 use domain::json::Json;
 use domain::text::unquote_formula;
+use http::Request;
 use http::header::CONTENT_TYPE;
-use http::{Method, Request};
 use http_client::body::full;
 use sha2::{Digest as _, Sha256};
 
