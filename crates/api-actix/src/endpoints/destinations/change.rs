@@ -60,7 +60,8 @@ fn describe_update() -> Operation {
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
-    let (fields, _) = fields::read(call.read_json(payload).await?.text()?)?;
+    let (mut fields, workspace) = fields::read(call.read_json(payload).await?.text()?)?;
+    fields.workspace_id = workspace.as_deref().map(parameters::workspace_id).transpose()?;
     let changed = call.gateway.services.destinations.update(&call.change(by)?, &call.id()?, &fields).await?;
     Ok(stored_response(call, &changed).await.respond())
 }

@@ -40,6 +40,7 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
         privacy_mode: or_default(members.edit("privacy_mode", boolean)?, true),
         sampling_rate: or_default(members.edit("sampling_rate", number)?, "1".to_owned()),
         api_key_hashes: members.edit("api_key_hashes", key_names)?,
+        workspace_id: None,
         ..DestinationFields::default()
     };
     if let Some(config) = members.get("config") {

@@ -5,7 +5,7 @@ use super::url::{MASK, Origin, checked_url, parse_sampling_rate, unmasked_url};
 use crate::api_key::KeyReference;
 use crate::audit::{Actor, AuditDraft};
 use crate::edit::Edit;
-use crate::ids::DestinationId;
+use crate::ids::{DestinationId, WorkspaceId};
 use crate::json::Json;
 use crate::observability::Destination;
 use crate::secret::SecretString;
@@ -31,12 +31,14 @@ pub struct DestinationFields {
     pub sampling_rate: Option<String>,
     /// The keys whose requests are sent, each by hash or id; cleared, all keys.
     pub api_key_hashes: Edit<Vec<String>>,
+    /// The workspace that the caller of a change believes the destination to have. A destination does not move.
+    pub workspace_id: Option<WorkspaceId>,
 }
 
 impl DestinationFields {
-    /// Returns true if no field is present.
+    /// Returns true if no field that can change is present.
     pub fn is_empty(&self) -> bool {
-        let Self { name, kind, url, headers, secret, enabled, privacy_mode, sampling_rate, api_key_hashes } = self;
+        let Self { name, kind, url, headers, secret, enabled, privacy_mode, sampling_rate, api_key_hashes, .. } = self;
         let texts = [name.is_none(), kind.is_none(), url.is_none(), secret.is_keep(), sampling_rate.is_none()];
         texts.into_iter().all(|none| none)
             && headers.is_none()
@@ -56,6 +58,10 @@ impl DestinationFields {
     /// looks them up. A masked secret keeps the value of `base`, but never moves to another origin.
     pub(super) fn apply(&self, base: &Destination) -> Result<Destination, InvalidDestination> {
         let mut changed = base.clone();
+        if self.workspace_id.is_some_and(|named| named != base.workspace_id) {
+            let fault = "cannot change; create a destination in the other workspace";
+            return Err(InvalidDestination::new("workspace_id", fault));
+        }
         if let Some(name) = &self.name {
             changed.name = checked_name(name)?;
         }

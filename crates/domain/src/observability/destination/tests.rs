@@ -350,6 +350,21 @@ async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fa
 }
 
 #[tokio::test]
+async fn update_does_not_move_a_destination() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let to = |workspace_id| DestinationFields {
+        name: Some("n".to_owned()),
+        workspace_id: Some(workspace_id),
+        ..DestinationFields::default()
+    };
+    let elsewhere = WorkspaceId::from_uuid(uuid::Uuid::from_u128(77));
+    let error = fixture.update(&made, &to(elsewhere)).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidRequest && error.to_string().contains("workspace_id"), "{error}");
+    assert_eq!(fixture.update(&made, &to(made.workspace_id)).await.unwrap().name, "n");
+}
+
+#[tokio::test]
 async fn update_applies_to_the_version_of_a_concurrent_change_and_sends_one_test() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
