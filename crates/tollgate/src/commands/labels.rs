@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use domain::evidence::NewLabel;
 use domain::json::Json;
 use domain::text::unquote_formula;
-use http::Request;
 use http::header::CONTENT_TYPE;
+use http::{Method, Request};
 use http_client::body::full;
 use sha2::{Digest as _, Sha256};
 
@@ -127,7 +127,10 @@ impl Import<'_> {
             let body = object(&[("labels", Some(labels))]);
             // The same lines, sent again, change nothing, also if others changed the labels.
             let key = format!("labels-{first}-{}", hex(Sha256::new_with_prefix(body.text())));
-            let request = Request::post("").header(CONTENT_TYPE, "application/json").header("idempotency-key", key);
+            let request = Request::builder()
+                .method(Method::POST)
+                .header(CONTENT_TYPE, "application/json")
+                .header("idempotency-key", key);
             let done = self.api.upload("/labels", request, || Ok(full(body.text().to_owned()))).await?;
             self.count(&done);
             self.rows.clear();
