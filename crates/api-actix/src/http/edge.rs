@@ -262,8 +262,9 @@ fn record_denied_change(call: &Call<'_>, route: &Route, caller: &Principal, erro
     let Some(denied_changes) = &call.gateway.services.denied_changes else { return };
     let status = error.parts().status;
     let Some(method) = change_method(call.request.method()) else { return };
-    let is_management = route.is_audited() || matches!(caller, Principal::Management(_));
-    if status.is_client_error() && is_management {
+    // Files are written and deleted with keys of both kinds.
+    let writes_files = matches!(caller, Principal::Management(_)) && matches!(method, "PUT" | "DELETE");
+    if status.is_client_error() && (route.is_audited() || writes_files) {
         let route = format!("{method} {}", route.pattern);
         denied_changes.record(DeniedChange { actor: call.actor(caller), route, status: status.as_u16() });
     }

@@ -51,6 +51,10 @@ async fn only_denied_changes_of_authenticated_callers_are_recorded() {
     gateway.send("MAKEUP", &under_base, &headers, b"").await.expect_error(405);
     assert_eq!(recorded.taken(), expected(Caller::Management, "other", 405), "a caller's own words are not kept");
 
+    gateway.send("DELETE", &format!("{BASE}/files/nothing"), &headers, b"").await.expect_error(404);
+    let file = (format!("key:{}", Caller::Management.id()), "DELETE /files/{id}".to_owned(), 404);
+    assert_eq!(recorded.taken(), [file]);
+
     gateway.post_json(Caller::Management, &path, keys).await;
     gateway.get(Caller::Inference, &path, &[]).await.expect_error(403);
     gateway.post_json(Caller::Disabled, &path, keys).await.expect_error(401);
