@@ -117,7 +117,7 @@ impl ApiKeyRepository for MemoryApiKeys {
         let is_previous = |hash: ApiKeyHash| hashes == Some((hash, hash));
         let has_name = |key: &ApiKey| {
             let is_previous = || key.previous_secret.is_some_and(|secret| is_previous(secret.hash));
-            let is_named = || !hashes.is_some_and(|(first, last)| first == last) && key.name.as_str() == name.as_str();
+            let is_named = || hashes.is_none_or(|(first, last)| first != last) && key.name.as_str() == name.as_str();
             let is_other = || is_hash(key.hash) || is_previous() || is_named();
             name.id::<ApiKeyId>().map_or_else(is_other, |id| key.id == id)
         };

@@ -63,7 +63,7 @@ impl LabelAnswers {
         let checked = self.check(drafts, |workspace| by.sees(workspace)).await?;
         let valid: Vec<NewLabel> = checked.iter().flatten().cloned().collect();
         let results = |outcomes: &Vec<LabelOutcome>| -> LabelResults {
-            let mut stored = outcomes.iter().map(|outcome| outcome.result());
+            let mut stored = outcomes.iter().copied().map(label_result);
             let result = |label: &Result<NewLabel, LabelError>| match label {
                 Ok(_) => stored.next().unwrap_or(Ok(false)),
                 Err(error) => Err(error.clone()),
@@ -120,6 +120,19 @@ impl LabelAnswers {
         repetition: Option<LabelRepetition<'_>>,
     ) -> Result<Vec<LabelOutcome>, StoreError> {
         if labels.is_empty() { Ok(Vec::new()) } else { self.evidence.label(labels, mode, by, repetition).await }
+    }
+}
+
+/// Returns true if a label changed something.
+///
+/// # Errors
+/// The label is rejected.
+pub(super) const fn label_result(outcome: LabelOutcome) -> Result<bool, LabelError> {
+    match outcome {
+        LabelOutcome::Changed => Ok(true),
+        LabelOutcome::Unchanged => Ok(false),
+        LabelOutcome::Unknown => Err(LabelError::NoEvidence),
+        LabelOutcome::TooMany => Err(LabelError::TooManyVersions),
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::LabelError;
 use crate::ids::{DecisionId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
@@ -108,19 +107,6 @@ impl LabelOutcome {
     /// Returns true if the label cannot be stored.
     pub const fn is_rejected(self) -> bool {
         matches!(self, Self::Unknown | Self::TooMany)
-    }
-
-    /// Returns true if the label changed something.
-    ///
-    /// # Errors
-    /// The label is rejected.
-    pub(super) const fn result(self) -> Result<bool, LabelError> {
-        match self {
-            Self::Changed => Ok(true),
-            Self::Unchanged => Ok(false),
-            Self::Unknown => Err(LabelError::NoEvidence),
-            Self::TooMany => Err(LabelError::TooManyVersions),
-        }
     }
 }
 

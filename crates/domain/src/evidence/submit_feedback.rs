@@ -1,6 +1,8 @@
 //! Feedback on an answer, with labels.
 
-use super::{EvidenceError, LabelAnswers, LabelDraft, LabelError, LabelMode, LabelOutcome, LabelSource, NewLabel};
+use super::{
+    EvidenceError, LabelAnswers, LabelDraft, LabelError, LabelMode, LabelOutcome, LabelSource, NewLabel, label_result,
+};
 use crate::api_key::Principal;
 use crate::audit::Actor;
 use crate::authority::Right;
@@ -77,7 +79,7 @@ impl SubmitFeedback {
             }
             None => self.labels.store(&checked, mode, by, None).await?,
         };
-        let failed = drafts.iter().zip(stored).find_map(|(draft, stored)| Some((draft, stored.result().err()?)));
+        let failed = drafts.iter().zip(stored).find_map(|(draft, stored)| Some((draft, label_result(stored).err()?)));
         failed.map_or(Ok(()), |failed| Err(named(failed)))
     }
 }

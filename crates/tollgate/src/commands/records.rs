@@ -26,8 +26,11 @@ impl<R: BufRead> RecordReader<R> {
     pub fn read(&mut self) -> anyhow::Result<Option<(u64, Result<String, &'static str>)>> {
         loop {
             let line = self.lines + 1;
-            let Some(bytes) = self.read_bytes(line)? else { return Ok(None) };
-            let Some(mut bytes) = bytes else { return Ok(Some((line, Err("is too long")))) };
+            let mut bytes = match self.read_bytes(line)? {
+                Some(Ok(bytes)) => bytes,
+                Some(Err(fault)) => return Ok(Some((line, Err(fault)))),
+                None => return Ok(None),
+            };
             let end =
                 bytes.strip_suffix(b"\n").map_or(bytes.len(), |rest| rest.strip_suffix(b"\r").unwrap_or(rest).len());
             bytes.truncate(end);
@@ -49,8 +52,8 @@ impl<R: BufRead> RecordReader<R> {
         Ok(())
     }
 
-    /// Reads the bytes of a record: `None` at the end, `Some(None)` for a line of JSON that is too long.
-    fn read_bytes(&mut self, line: u64) -> anyhow::Result<Option<Option<Vec<u8>>>> {
+    /// Reads the bytes of a record; `None` at the end.
+    fn read_bytes(&mut self, line: u64) -> anyhow::Result<Option<Result<Vec<u8>, &'static str>>> {
         let (mut bytes, mut place) = (Vec::new(), CsvPlace::CellStart);
         loop {
             let start = bytes.len();
@@ -73,11 +76,11 @@ impl<R: BufRead> RecordReader<R> {
                 if !bytes.ends_with(b"\n") {
                     self.reader.skip_until(b'\n')?;
                 }
-                return Ok(Some(None));
+                return Ok(Some(Err("is too long")));
             }
-            place = bytes.get(start..).unwrap_or_default().iter().fold(place, CsvPlace::after);
+            place = bytes.get(start..).unwrap_or_default().iter().copied().fold(place, CsvPlace::after);
             if !self.is_csv || place != CsvPlace::Quoted {
-                return Ok(Some(Some(bytes)));
+                return Ok(Some(Ok(bytes)));
             }
         }
     }
@@ -94,11 +97,10 @@ enum CsvPlace {
 }
 
 impl CsvPlace {
-    fn after(self, byte: &u8) -> Self {
+    fn after(self, byte: u8) -> Self {
         match (self, byte) {
-            (Self::CellStart | Self::Quote, b'"') => Self::Quoted,
             (Self::Quoted, b'"') => Self::Quote,
-            (Self::Quoted, _) => Self::Quoted,
+            (Self::CellStart | Self::Quote, b'"') | (Self::Quoted, _) => Self::Quoted,
             (_, b',' | b'\r' | b'\n') => Self::CellStart,
             _ => Self::Plain,
         }

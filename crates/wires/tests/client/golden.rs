@@ -172,7 +172,7 @@ fn outcomes_of_stages_stand_beside_the_answers_on_every_wire() {
         let response =
             |decision| write(&asked.response_format, &DecisionResponse { decision, questions, service_metadata: None });
         let (without, with) = (response(&plain), response(&staged));
-        // Published clients find what they know as without stages.
+        // Published clients read the other members, which are those of a request without stages.
         let mut rest: serde_json::Value = serde_json::from_str(&with).unwrap();
         rest.as_object_mut().unwrap().remove("outcomes").unwrap();
         assert_eq!(rest, serde_json::from_str::<serde_json::Value>(&without).unwrap(), "{shape:?}");
