@@ -18,8 +18,11 @@ pub fn per_cent(share: f64) -> String {
 /// Returns a share in hundredths: with one digit, or as many as show that it is not zero.
 fn hundredths(share: f64) -> String {
     let share = share * 100.0;
-    let digits = (1..MAX_DIGITS).find(|digits| share * 10_f64.powi(*digits as i32) >= 1.0);
-    format!("{share:.*}", digits.filter(|_| share > 0.0).unwrap_or(1))
+    let (mut digits, mut scaled) = (1, share * 10.0);
+    while scaled > 0.0 && scaled < 1.0 && digits < MAX_DIGITS {
+        (digits, scaled) = (digits + 1, scaled * 10.0);
+    }
+    format!("{share:.digits$}")
 }
 
 /// Returns a proportion with its interval.
