@@ -203,7 +203,7 @@ fn records() -> u64 {
 #[tokio::test]
 #[ignore = "takes minutes"]
 async fn evidence_slows_folds_little() {
-    for (keys, answers) in [(1, 0), (1, 1), (1, 5), (5_000, 0), (5_000, 1), (5_000, 5)].repeat(2) {
+    for (keys, answers) in [(1, 0), (1, 1), (1, 5), (5_000, 0), (5_000, 1), (5_000, 5)] {
         let folder = Folder::new();
         let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
         let began = processor_time();
