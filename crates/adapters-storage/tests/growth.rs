@@ -208,7 +208,8 @@ async fn evidence_slows_folds_little() {
         let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
         let began = processor_time();
         let (records, folding, longest) = fold(&SeaOrmBudgetStore::new(database), records(), keys, answers).await;
-        let [folding, used] = [folding, processor_time() - began].map(|time| time / u32::try_from(records).unwrap());
+        let [folding, used] =
+            [folding, processor_time().saturating_sub(began)].map(|time| time / u32::try_from(records).unwrap());
         println!(
             "{keys} keys, evidence of {answers} answers: fold {folding:?} a record, {used:?} of processor time; at most \
              {longest:?} a batch"
