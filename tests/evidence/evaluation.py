@@ -1,6 +1,8 @@
 """Runs `tollgate eval`, and reports on random labels of its result files."""
 
+import collections
 import concurrent.futures
+import hashlib
 import json
 import random
 import subprocess
@@ -106,9 +108,14 @@ def check_cost(gateway, slug, questions, items, results, cascade, threshold):
         with urllib.request.urlopen(urllib.request.Request(f"{gateway.base}/api/v1/{path}", text, headers)) as reply:
             return json.load(reply, parse_float=Decimal)
 
+    counts, states = collections.Counter(), {}
+    for state, _ in items:
+        digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:16]
+        counts[digest] += 1
+        states[f"{counts[digest]}-{digest}"] = state
+
     def ask(item):
-        state, _ = items[int(item.split("-")[0]) - 1]
-        return call("systemone", {"model": f"@preset/{slug}", "questions": {}, "state": state})
+        return call("systemone", {"model": f"@preset/{slug}", "questions": {}, "state": states[item]})
 
     with concurrent.futures.ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(ask, asked))
