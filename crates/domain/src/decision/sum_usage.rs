@@ -18,7 +18,7 @@ use crate::usage::{
 pub const DEFAULT_USAGE_DAYS: u64 = 30;
 /// The most days of sums by end user, which are summed from records.
 const MAX_USER_DAYS: i64 = 31;
-/// The most rows of sums that are not read one part after the other.
+/// The most rows of sums, except of exports, which read them in parts.
 pub const MAX_SUM_ROWS: usize = 100_000;
 
 /// The ports of [`SumUsage`].
