@@ -20,9 +20,11 @@ impl ResourceName {
     /// The most matches that a store returns, which is one more than an error lists.
     pub const MAX_MATCHES: usize = 11;
 
-    /// Creates a name of this text.
+    /// Creates a name of this text. No resource has a name with control characters, so such a text is replaced by the
+    /// empty one, which names nothing either: PostgreSQL fails statements with a NUL.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        let text = text.into();
+        Self(if text.chars().any(char::is_control) { String::new() } else { text })
     }
 
     /// Returns the text.
@@ -136,6 +138,7 @@ mod tests {
             assert_eq!(ResourceName::new(other).id::<ApiKeyId>(), None, "{other}");
         }
         assert!(!format!("{:?}", ResourceName::new("sk-tg-v1-secret")).contains("secret"));
+        assert_eq!((ResourceName::new("a\0b").as_str(), ResourceName::new("\0").as_str()), ("", ""));
     }
 
     #[test]

@@ -25,7 +25,7 @@ const DATABASE: &str = "TOLLGATE_TEST_DATABASE";
 
 /// The end-to-end tests that run again on PostgreSQL: those of shared state and of money. Left out are tests that damage
 /// rows by SQL of SQLite, and one that makes the row of a lost process older.
-const ON_POSTGRES: [&str; 23] = [
+const ON_POSTGRES: [&str; 24] = [
     "replicas::",
     "propagation::",
     "limits::",
@@ -45,6 +45,7 @@ const ON_POSTGRES: [&str; 23] = [
     "evidence::",
     "presets::",
     "evaluations::",
+    "hostile_texts::",
     "--skip",
     "table_with_several_pages_is_complete",
     "--skip",

@@ -35,6 +35,7 @@ mod full_disk;
 mod full_disk_commands;
 mod gateway;
 mod guardrails;
+mod hostile_texts;
 mod http_interface;
 mod idempotency;
 mod interrupted_promotions;

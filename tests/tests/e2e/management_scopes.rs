@@ -1,6 +1,6 @@
 //! The rights of management keys over HTTP and on the command line.
 
-mod table;
+pub mod table;
 
 use std::time::Duration;
 
@@ -20,16 +20,20 @@ pub fn pattern(method: &str, path: &str) -> String {
     format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
 }
 
-struct Scopes {
-    gateway: TestGateway,
+/// The caller with an unrestricted key.
+pub const UNRESTRICTED: usize = 5;
+
+/// A server with objects of a workspace, and callers with each kind of key.
+pub struct Scopes {
+    pub gateway: TestGateway,
     workspace: String,
-    callers: Vec<Key>,
+    pub callers: Vec<Key>,
     objects: Vec<(&'static str, String)>,
     _receiver: Upstream,
 }
 
 impl Scopes {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let receiver = Upstream::start(Behaviour::json("{}")).await?;
         let gateway = TestGateway::start("[egress]\nallow_private_addresses = true\n").await?;
         let instance = &gateway.instance;
@@ -85,7 +89,7 @@ impl Scopes {
         Ok(Self { gateway, workspace, callers, objects, _receiver: receiver })
     }
 
-    fn fill(&self, text: &str) -> String {
+    pub fn fill(&self, text: &str) -> String {
         self.objects.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
     }
 

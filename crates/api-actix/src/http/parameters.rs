@@ -13,13 +13,14 @@ use super::error::ApiError;
 /// Returns the decoded value of the parameter `name`; other parameters are not read.
 ///
 /// # Errors
-/// 400 if the parameter occurs more than once or is not valid UTF-8.
+/// 400 if the parameter occurs more than once, is not valid UTF-8 or has a NUL.
 pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError> {
     let mut found = None;
     for pair in query.split('&') {
         let (given, value) = pair.split_once('=').unwrap_or((pair, ""));
         if decode(given).as_deref() == Some(name) {
-            let value = decode(value).ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))?;
+            let value = decode(value)
+                .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 without NUL when decoded")))?;
             if found.replace(value).is_some() {
                 return Err(ApiError::invalid(format!("{name} is in the query more than once")));
             }
@@ -60,7 +61,7 @@ pub(crate) fn reject_names(query: &str, unsupported: &[&str]) -> Result<(), ApiE
 fn names(query: &str) -> impl Iterator<Item = Result<String, ApiError>> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let name = pair.split_once('=').map_or(pair, |(name, _)| name);
-        decode(name).ok_or_else(|| ApiError::invalid("a query parameter's name is not UTF-8 when decoded"))
+        decode(name).ok_or_else(|| ApiError::invalid("a query parameter's name is not UTF-8 without NUL when decoded"))
     })
 }
 
@@ -178,12 +179,17 @@ pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
 
 fn decode(text: &str) -> Option<String> {
     let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
-    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(Cow::into_owned)
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().filter(is_storable).map(Cow::into_owned)
 }
 
-/// Decodes a path segment; returns `None` if it is not UTF-8.
+/// Decodes a path segment; returns `None` if it is not UTF-8 or has a NUL.
 pub(crate) fn segment(segment: &str) -> Option<Cow<'_, str>> {
-    percent_decode_str(segment).decode_utf8().ok()
+    percent_decode_str(segment).decode_utf8().ok().filter(is_storable)
+}
+
+/// No stored text has a NUL, and PostgreSQL fails statements that ask for one.
+fn is_storable(text: &Cow<'_, str>) -> bool {
+    !text.contains('\0')
 }
 
 #[cfg(test)]
@@ -207,7 +213,9 @@ mod tests {
     #[test]
     fn value_rejects_duplicates_and_invalid_utf8() {
         assert!(filter("output_modalities=text&output_modalities=text").unwrap_err().contains("more than once"));
-        assert!(filter("output_modalities=%ff").unwrap_err().contains("UTF-8"));
+        for query in ["output_modalities=%ff", "output_modalities=%00", "output_modalities=a%00b"] {
+            assert!(filter(query).is_err_and(|error| error.contains("UTF-8 without NUL")), "{query}");
+        }
     }
 
     #[test]
@@ -286,6 +294,6 @@ mod tests {
         assert_eq!(segment("a%2Fb").unwrap(), "a/b");
         assert_eq!(segment("%252e").unwrap(), "%2e");
         assert_eq!(segment("a+b%").unwrap(), "a+b%");
-        assert_eq!(segment("%ff"), None);
+        assert_eq!((segment("%ff"), segment("%00"), segment("a%00b")), (None, None, None));
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn file_id(call: &Call<'_>) -> Result<String, ApiError> {
 fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
     parameters::segment(segment)
         .map(Cow::into_owned)
-        .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))
+        .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 without NUL when decoded")))
 }
 
 /// Parses the container of the path.
