@@ -298,7 +298,14 @@ async fn report_of_evidence_is_read_in_pages() {
             let reading = began.elapsed();
             let (alpha, delta) = (Probability::new(0.05).unwrap(), Probability::new(0.1).unwrap());
             let (selection, computing) = (LabelSelection::Volunteered, Instant::now());
-            let report = answers.report(&ReportSettings { selection, alpha, delta, tolerance: 0, seed: 1 });
+            let report = answers.report(&ReportSettings {
+                selection,
+                decisive_version: None,
+                alpha,
+                delta,
+                tolerance: 0,
+                seed: 1,
+            });
             let labels: usize = report.groups.iter().map(|group| group.labelled.count()).sum();
             assert_eq!(labels, rows / 10);
             println!(

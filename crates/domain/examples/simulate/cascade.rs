@@ -49,7 +49,8 @@ impl Cascade {
         let threshold = Probability::new(THRESHOLD)?;
         let ratio = PriceRatio::new(self.price_ratio()).ok_or("the prices have no ratio")?;
         let labelled: Vec<_> = (0..REQUESTS).map(|_| self.draw(draws)).collect();
-        let prediction = predict_cascade(&labelled, ratio, threshold, EscalatedQuestions::Open);
+        let accepts = |question: &CascadeQuestion| question.is_accepted_at(Some(threshold));
+        let prediction = predict_cascade(&labelled, ratio, EscalatedQuestions::Open, accepts);
         let (mut cascade, mut alone) = (0, 0);
         for _ in 0..REQUESTS {
             let request = self.draw(draws);
@@ -72,6 +73,7 @@ impl Cascade {
             CascadeQuestion {
                 tokens: draw_tokens(QUESTION_TOKENS, draws),
                 score: answer.score,
+                tested: None,
                 is_error_of_first: answer.is_error,
                 is_error_of_last: draws.next_number() < 0.02,
             }

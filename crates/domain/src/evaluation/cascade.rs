@@ -48,9 +48,6 @@ pub(super) type TestedThresholds<'a> = BTreeMap<&'a Group, Probability>;
 #[derive(Default)]
 struct Pair {
     requests: Vec<CascadeRequest>,
-    /// The same with the score [`Probability::HALF`] for the answers that the tested thresholds accept; others have none.
-    tested: Vec<CascadeRequest>,
-    has_tested: bool,
     costs: (i128, i128),
     receives_all: bool,
 }
@@ -124,6 +121,7 @@ impl Pair {
                 Some(CascadeQuestion {
                     tokens: answer.size?.question,
                     score: answer.score,
+                    tested: thresholds.get(&answer.group).copied(),
                     is_error_of_first: answer.labelled(tolerance)?.is_error,
                     is_error_of_last: others.get(name)?.labelled(tolerance)?.is_error,
                 })
@@ -136,15 +134,7 @@ impl Pair {
                 continue;
             };
             let state_tokens = answer.size.map(|size| size.state).unwrap_or_default();
-            let mut tested = questions.clone();
-            for (question, answer) in tested.iter_mut().zip(answers.values()) {
-                let threshold = thresholds.get(&answer.group);
-                pair.has_tested |= threshold.is_some();
-                let is_accepted = answer.score.zip(threshold).is_some_and(|(score, threshold)| score >= *threshold);
-                question.score = is_accepted.then_some(Probability::HALF);
-            }
             pair.requests.push(CascadeRequest { state_tokens, questions });
-            pair.tested.push(CascadeRequest { state_tokens, questions: tested });
             pair.costs.0 += i128::from(answer.cost.pico());
             pair.costs.1 += i128::from(other.cost.pico());
             pair.receives_all |= other.escalated_questions == EscalatedQuestions::All;
@@ -159,10 +149,14 @@ impl Pair {
         #[expect(clippy::cast_precision_loss, reason = "a ratio is printed with a few digits")]
         let ratio = PriceRatio::new(self.costs.0 as f64 / self.costs.1 as f64);
         let escalated_questions = if self.receives_all { EscalatedQuestions::All } else { EscalatedQuestions::Open };
-        let predict = |ratio, threshold| predict_cascade(&self.requests, ratio, threshold, escalated_questions);
-        let tested = ratio
-            .filter(|_| self.has_tested)
-            .map(|ratio| predict_cascade(&self.tested, ratio, Probability::HALF, escalated_questions));
+        let predict = |ratio, threshold| {
+            let accepts = |question: &CascadeQuestion| question.is_accepted_at(Some(threshold));
+            predict_cascade(&self.requests, ratio, escalated_questions, accepts)
+        };
+        let tested = ratio.filter(|_| questions().any(|question| question.tested.is_some())).map(|ratio| {
+            let accepts = |question: &CascadeQuestion| question.is_accepted_at(question.tested);
+            predict_cascade(&self.requests, ratio, escalated_questions, accepts)
+        });
         let thresholds =
             THRESHOLDS.iter().filter_map(|hundredths| Probability::new(f64::from(*hundredths) / 100.0).ok());
         let predictions = ratio

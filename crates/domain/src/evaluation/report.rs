@@ -21,9 +21,11 @@ const LEAST_PART: usize = 10;
 pub struct ReportSettings {
     /// The selection of the labels.
     pub selection: LabelSelection,
+    /// The version that exit codes and requirements look at; `None` for the newest one with answers.
+    pub decisive_version: Option<u32>,
     /// The promised risk of a threshold.
     pub alpha: Probability,
-    /// The probability of a broken promise, which all questions share.
+    /// The probability of a broken promise, which all questions with a test share.
     pub delta: Probability,
     /// The levels by which a decision may differ from its label.
     pub tolerance: usize,
@@ -53,8 +55,8 @@ pub struct Report {
 pub struct GroupReport {
     /// The group.
     pub group: Group,
-    /// True if exit codes and requirements look at it: a group of the newest version, with at least a tenth of the answers
-    /// of the largest one of its question.
+    /// True if exit codes and requirements look at it: a group of the decisive version, with at least a tenth of the
+    /// answers of the largest one of its question.
     pub is_decisive: bool,
     /// The number of answers, with and without labels.
     pub answers: usize,
@@ -118,14 +120,17 @@ impl Report {
 
     /// Computes a report without comparisons and cascades.
     pub(super) fn of_tallies(groups: BTreeMap<Group, GroupTally>, settings: &ReportSettings) -> Self {
-        let questions = groups.keys().map(|group| &group.question).collect::<BTreeSet<_>>().len();
+        // Without labels, or without scores, a question has no test.
+        let has_test = |tally: &GroupTally| tally.has_scores && !tally.labelled.is_empty();
+        let tested = groups.iter().filter(|(_, tally)| has_test(tally)).map(|(group, _)| &group.question);
+        let questions = tested.collect::<BTreeSet<_>>().len();
         let questions = u32::try_from(questions).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
         let promise = Promise::new(settings.alpha, settings.delta, questions);
         let reports =
             groups.into_iter().map(|(group, tally)| GroupReport::new(group, tally, promise.as_ref(), settings));
         let mut groups: Vec<GroupReport> = reports.collect();
         groups.sort_by(|one, other| one.group.question.cmp(&other.group.question));
-        mark_decisive(&mut groups);
+        mark_decisive(&mut groups, settings.decisive_version);
         Self {
             selection: settings.selection,
             promise,
@@ -136,26 +141,30 @@ impl Report {
         }
     }
 
-    /// Returns true if a decisive group has too few labels for a threshold.
+    /// Returns true if a decisive group has too few labels for a threshold. A question without labels in any group is left
+    /// out: it may be one that nobody labels. Without any labelled question, labels are too few.
     pub fn has_too_few_labels(&self) -> bool {
-        let is_too_few =
-            |threshold: Option<ThresholdFinding>| matches!(threshold, Some(ThresholdFinding::TooFewLabels(_)));
-        self.groups.is_empty()
-            || self
-                .groups
-                .iter()
-                .any(|group| group.is_decisive && (group.labelled.count() == 0 || is_too_few(group.threshold)))
+        let labelled = self.groups.iter().filter(|group| group.labelled.count() > 0);
+        let labelled: BTreeSet<&str> = labelled.map(|group| group.group.question.as_str()).collect();
+        let is_too_few = |group: &&GroupReport| {
+            group.labelled.count() == 0 || matches!(group.threshold, Some(ThresholdFinding::TooFewLabels(_)))
+        };
+        let mut decisive = self.groups.iter().filter(|group| group.is_decisive).peekable();
+        decisive.peek().is_none()
+            || labelled.is_empty()
+            || decisive.filter(|group| labelled.contains(group.group.question.as_str())).any(|group| is_too_few(&group))
     }
 }
 
-/// Marks the groups of the newest version that have at least a tenth of the answers of the largest one of their question.
-fn mark_decisive(groups: &mut [GroupReport]) {
-    let newest = groups.iter().map(|group| group.group.preset_version).max();
+/// Marks the groups of a version, the newest by default, that have at least a tenth of the answers of the largest one of
+/// their question.
+fn mark_decisive(groups: &mut [GroupReport], version: Option<u32>) {
+    let version = version.or_else(|| groups.iter().map(|group| group.group.preset_version).max());
     for of_question in groups.chunk_by_mut(|one, other| one.group.question == other.group.question) {
-        let of_newest = of_question.iter_mut().filter(|group| Some(group.group.preset_version) == newest);
-        let mut of_newest: Vec<&mut GroupReport> = of_newest.collect();
-        let largest = of_newest.iter().map(|group| group.answers).max().unwrap_or_default();
-        for group in &mut of_newest {
+        let of_version = of_question.iter_mut().filter(|group| Some(group.group.preset_version) == version);
+        let mut of_version: Vec<&mut GroupReport> = of_version.collect();
+        let largest = of_version.iter().map(|group| group.answers).max().unwrap_or_default();
+        for group in &mut of_version {
             group.is_decisive = group.answers.saturating_mul(LEAST_PART) >= largest;
         }
     }

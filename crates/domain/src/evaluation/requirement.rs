@@ -42,7 +42,7 @@ impl Requirement {
         let mut groups = report.groups.iter().filter(of_question).peekable();
         if groups.peek().is_none() {
             return vec![format!(
-                "{question}.accuracy>={}: the question has no answers in the newest version",
+                "{question}.accuracy>={}: the question has no answers in the version that decides",
                 accuracy.get()
             )];
         }

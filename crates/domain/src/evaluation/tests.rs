@@ -19,6 +19,7 @@ fn probability(number: f64) -> Probability {
 fn settings(alpha: f64) -> ReportSettings {
     ReportSettings {
         selection: LabelSelection::Random,
+        decisive_version: None,
         alpha: probability(alpha),
         delta: probability(0.1),
         tolerance: 0,
@@ -222,6 +223,30 @@ fn answer_without_a_decision_is_an_error_that_no_threshold_accepts() {
 }
 
 #[test]
+fn questions_without_labels_share_no_promise_and_decide_no_exit_code() {
+    let mut answers = calibrated("m", "refund", 1_100);
+    let alone = Report::new(&answers, &settings(0.1));
+    let unlabelled = |question: &str, score: Option<Probability>| {
+        let mut unlabelled = calibrated("m", question, 1_100);
+        for answer in &mut unlabelled {
+            (answer.label, answer.score) = (None, score);
+        }
+        unlabelled
+    };
+    answers.extend(unlabelled("queue", Some(probability(0.9))));
+    answers.extend(unlabelled("box", None));
+    // A question with labels, and without a distribution, has no test.
+    answers.extend(calibrated("m", "bare", 1_100).into_iter().map(|answer| EvaluatedAnswer { score: None, ..answer }));
+    let report = Report::new(&answers, &settings(0.1));
+    assert_eq!((report.groups.len(), report.promise), (4, alone.promise));
+    assert!(!report.has_too_few_labels());
+    for answer in &mut answers {
+        answer.label = None;
+    }
+    assert!(Report::new(&answers, &settings(0.1)).has_too_few_labels(), "there are no labels at all");
+}
+
+#[test]
 fn small_groups_and_older_versions_decide_no_exit_code() {
     let mut answers = calibrated("m", "refund", 1_100);
     let with = |item: usize, model: &str, version: u32| {
@@ -244,6 +269,11 @@ fn small_groups_and_older_versions_decide_no_exit_code() {
     let report = Report::new(&answers, &settings(0.1));
     assert_eq!(report.groups.iter().map(|group| group.is_decisive).collect::<Vec<_>>(), [false, false, true]);
     assert!(report.has_too_few_labels());
+    // After it was rolled back, the earlier one decides.
+    let rolled_back = Report::new(&answers, &ReportSettings { decisive_version: Some(1), ..settings(0.1) });
+    assert_eq!(rolled_back.groups.iter().map(|group| group.is_decisive).collect::<Vec<_>>(), [true, true, false]);
+    let unused = Report::new(&answers, &ReportSettings { decisive_version: Some(3), ..settings(0.1) });
+    assert!(unused.has_too_few_labels() && required.failures(&unused)[0].contains("the version that decides"));
     assert_eq!(
         required.failures(&report),
         ["refund.accuracy>=0.5: the lower limit of m by alpha (version 2) is 0.000"]
@@ -372,7 +402,7 @@ fn requirement_compares_the_lower_limit() {
         failures("a.b.accuracy >= 0.89"),
         ["a.b.accuracy>=0.89: the lower limit of m by alpha (version 1) is 0.887"]
     );
-    assert_eq!(failures("c.accuracy>=0"), ["c.accuracy>=0: the question has no answers in the newest version"]);
+    assert_eq!(failures("c.accuracy>=0"), ["c.accuracy>=0: the question has no answers in the version that decides"]);
     for text in ["", "a.accuracy", "a.accuracy>=", "a.accuracy>=1.1", "a.accuracy>=NaN", ".accuracy>=0", "a.risk>=0"] {
         assert_eq!(text.parse::<Requirement>(), Err(InvalidRequirement), "{text}");
     }

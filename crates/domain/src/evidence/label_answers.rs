@@ -144,10 +144,7 @@ fn check_label(draft: &LabelDraft, rows: &[Evidence], config: &PresetConfig) -> 
         let name = |question: &crate::question::Question| Json::string(&question.name).text().to_owned();
         return Err(LabelError::UnknownQuestion { valid: questions.iter().map(name).collect() });
     };
-    let read = |label: &Json| Decision::from_label(&question.kind, label);
-    // A file of labels may have strings only.
-    let written = || Json::parse(&draft.value.as_string()?).ok().and_then(|label| read(&label).ok());
-    let decision = read(&draft.value).or_else(|error| written().ok_or(error))?;
+    let decision = Decision::from_label(&question.kind, &draft.value)?;
     let is_stored = rows.iter().any(|row| row.answer.position == position);
     let value = decision.to_label(&question.kind).filter(|_| is_stored).ok_or(LabelError::NoEvidence)?;
     Ok(NewLabel { id: draft.id.clone(), position, value, source: draft.source })

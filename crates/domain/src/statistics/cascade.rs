@@ -18,10 +18,19 @@ pub struct CascadeQuestion {
     pub tokens: u64,
     /// The score of the first model's answer.
     pub score: Option<Probability>,
+    /// The tested threshold of such answers.
+    pub tested: Option<Probability>,
     /// True if the first model is wrong.
     pub is_error_of_first: bool,
     /// True if the last model is wrong.
     pub is_error_of_last: bool,
+}
+
+impl CascadeQuestion {
+    /// Returns true if the threshold accepts the first model's answer; `None` accepts none.
+    pub fn is_accepted_at(&self, threshold: Option<Probability>) -> bool {
+        self.score.zip(threshold).is_some_and(|(score, threshold)| score >= threshold)
+    }
 }
 
 named_enum! {
@@ -59,14 +68,14 @@ pub struct CascadePrediction {
     pub relative_cost: Option<f64>,
 }
 
-/// Predicts accepted questions, errors and cost. The last model receives the state and the open questions of a request,
+/// Predicts accepted questions, errors and cost, if `accepts` decides about the first model's answers. The last model receives the state and the open questions of a request,
 /// or all: `relative cost = price ratio + tokens that it receives / all tokens`. Both models count tokens alike, and
 /// output tokens are free.
 pub fn predict_cascade(
     requests: &[CascadeRequest],
     ratio: PriceRatio,
-    threshold: Probability,
     received: EscalatedQuestions,
+    accepts: impl Fn(&CascadeQuestion) -> bool,
 ) -> CascadePrediction {
     let nothing = Proportion { count: 0, total: 0 };
     let (mut accepted, mut escalated, mut risk) = (nothing, nothing, nothing);
@@ -76,7 +85,7 @@ pub fn predict_cascade(
         let mut open_tokens = request_tokens;
         let mut has_escalation = false;
         for question in &request.questions {
-            let is_accepted = question.score.is_some_and(|score| score >= threshold);
+            let is_accepted = accepts(question);
             let is_error = if is_accepted { question.is_error_of_first } else { question.is_error_of_last };
             accepted = accepted.add(usize::from(is_accepted), 1);
             risk = risk.add(usize::from(is_error), 1);

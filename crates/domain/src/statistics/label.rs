@@ -20,13 +20,16 @@ pub struct InvalidLabel {
 }
 
 impl Decision {
-    /// Reads a label: `true` or `false`, an option as it is named in the question, or the number of a level from 0.
+    /// Reads a label: `true` or `false`, an option as it is named in the question, or the number of a level from 0. A
+    /// string that is none of them is read as JSON, because a table may have strings only.
     ///
     /// # Errors
     /// The question does not have the label; the error names the valid ones.
     pub fn from_label(kind: &QuestionKind, label: &Json) -> Result<Self, InvalidLabel> {
         let labels = labels_of(kind);
-        let position = labels.iter().position(|valid| is_same(valid, label));
+        let find = |label: &Json| labels.iter().position(|valid| is_same(valid, label));
+        let written = || find(&Json::parse(&label.as_string()?).ok()?);
+        let position = find(label).or_else(written);
         let found = position.and_then(|position| match kind {
             QuestionKind::Noul { .. } => Some(Self::Noul(position == 0)),
             QuestionKind::Choice { .. } => Some(Self::Choice(position)),
@@ -136,6 +139,15 @@ mod tests {
         assert_eq!(Decision::Choice(3).to_label(&choice), None);
         assert_eq!(Decision::Score(3).to_label(&score), None);
         assert_eq!(Decision::Noul(true).to_label(&QuestionKind::Box), None);
+        let options =
+            QuestionKind::Choice { options: ["1", "true"].map(|name| ChoiceOption::new(name, None)).to_vec() };
+        for (kind, text, expected) in [
+            (&noul(), r#""false""#, Decision::Noul(false)),
+            (&score, r#""2""#, Decision::Score(2)),
+            (&options, r#""true""#, Decision::Choice(1)),
+        ] {
+            assert_eq!(read(kind, text), Ok(expected), "{text}");
+        }
         let error = read(&choice, "[]").unwrap_err().to_string();
         assert_eq!(error, "[] is not a label of this question; valid: \"a\", \"2\", \"true\"");
     }

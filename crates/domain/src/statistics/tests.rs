@@ -317,14 +317,23 @@ fn no_threshold_is_said_only_if_the_labels_show_it() {
     // 100 labels: only the candidate that accepts all is tested. One of the most confident twenty is wrong.
     let few = random(spread().into_iter().map(|score| answer(score, near(score, 0.95) || score <= 0.545)));
     let ThresholdFinding::TooFewLabels(found) = find(&few) else { panic!("{:?}", find(&few)) };
-    assert_eq!((found.risk, found.skips_stricter, found.needed()), (proportion(1, 20), true, None));
+    assert_eq!(
+        (found.risk, found.first_coverage, found.needed()),
+        (proportion(1, 20), Some(proportion(100, 100)), None)
+    );
+    // 500 labels: the strictest permitted candidate accepts 35 %, and fails with 8 errors of 175.
+    let scores = || (0..500).map(|item| 0.5 + f64::from(item % 100 + 1) / 200.0);
+    let wrong = |number: usize, score: f64| score > 0.83 && number.is_multiple_of(20);
+    let strict = random(scores().enumerate().map(|(number, score)| answer(score, wrong(number, score))));
+    let ThresholdFinding::TooFewLabels(found) = find(&strict) else { panic!("{:?}", find(&strict)) };
+    assert_eq!(found.first_coverage, Some(proportion(175, 500)));
     // 6 of 100 wrong: 2.2 to 12.6 %.
     let unsure = of_equal_score(0.9, 6, 100);
     let ThresholdFinding::TooFewLabels(found) = find_threshold(&promise(0.05, 0.1), &candidates(&[0.9]), &unsure)
     else {
         panic!("0.05 is within the interval")
     };
-    assert!(!found.skips_stricter, "there is no stricter candidate");
+    assert_eq!(found.first_coverage, None, "there is no stricter candidate");
     // 12 of 100 wrong: 6.4 to 20.0 %.
     let shown = find_threshold(&promise(0.05, 0.1), &candidates(&[0.9]), &of_equal_score(0.9, 12, 100));
     assert_eq!(shown, ThresholdFinding::NoThreshold { most_confident_fifth: proportion(12, 100) });
@@ -359,6 +368,7 @@ fn candidates_skip_answers_without_score() {
 fn requests(questions: u32, state_tokens: u64) -> Vec<CascadeRequest> {
     let question = |number: u32| CascadeQuestion {
         tokens: 50,
+        tested: None,
         score: Some(probability(if number % 5 == 4 { 0.6 } else { 0.9 })),
         is_error_of_first: number % 10 == 9,
         is_error_of_last: false,
@@ -368,14 +378,18 @@ fn requests(questions: u32, state_tokens: u64) -> Vec<CascadeRequest> {
     (0..100).map(|number| request(number * questions)).collect()
 }
 
+fn accepts(threshold: f64) -> impl Fn(&CascadeQuestion) -> bool {
+    move |question| question.is_accepted_at(Some(probability(threshold)))
+}
+
 #[test]
 fn cascade_of_one_question_costs_ratio_and_escalated_share() {
     let ratio = PriceRatio::new(0.1).unwrap();
-    let predicted = predict_cascade(&requests(1, 500), ratio, probability(0.8), EscalatedQuestions::Open);
+    let predicted = predict_cascade(&requests(1, 500), ratio, EscalatedQuestions::Open, accepts(0.8));
     assert!(near(predicted.relative_cost.unwrap(), 0.3));
     assert_eq!((predicted.accepted, predicted.escalated), (proportion(80, 100), proportion(20, 100)));
     assert_eq!(predicted.risk, proportion(0, 100));
-    let all = predict_cascade(&requests(1, 500), ratio, probability(0.0), EscalatedQuestions::Open);
+    let all = predict_cascade(&requests(1, 500), ratio, EscalatedQuestions::Open, accepts(0.0));
     assert!(near(all.relative_cost.unwrap(), 0.1) && all.risk == proportion(10, 100));
 }
 
@@ -383,9 +397,9 @@ fn cascade_of_one_question_costs_ratio_and_escalated_share() {
 fn cascade_that_escalates_each_request_costs_more_than_the_last_model() {
     // One of five questions is escalated in every request, and the state is sent again.
     let ratio = PriceRatio::new(0.42).unwrap();
-    let predicted = predict_cascade(&requests(5, 500), ratio, probability(0.8), EscalatedQuestions::Open);
+    let predicted = predict_cascade(&requests(5, 500), ratio, EscalatedQuestions::Open, accepts(0.8));
     assert!(near(predicted.relative_cost.unwrap(), 0.42 + 550.0 / 750.0));
-    assert_eq!(predict_cascade(&[], ratio, probability(0.8), EscalatedQuestions::All).relative_cost, None);
+    assert_eq!(predict_cascade(&[], ratio, EscalatedQuestions::All, accepts(0.8)).relative_cost, None);
     assert_eq!([f64::NAN, f64::INFINITY, -0.1].map(PriceRatio::new), [None; 3]);
 }
 
@@ -398,7 +412,7 @@ fn last_model_that_receives_all_questions_costs_the_whole_request() {
         request.questions[0].tokens = 250;
     }
     asked[3].questions[4].score = Some(probability(1.0));
-    let predict = |received| predict_cascade(&asked, PriceRatio::new(0.1).unwrap(), probability(0.8), received);
+    let predict = |received| predict_cascade(&asked, PriceRatio::new(0.1).unwrap(), received, accepts(0.8));
     let (open, all) = (predict(EscalatedQuestions::Open), predict(EscalatedQuestions::All));
     assert_eq!((open.accepted, open.escalated, open.risk), (all.accepted, all.escalated, all.risk));
     assert!(near(open.relative_cost.unwrap(), 0.1 + 3.0 * 550.0 / (4.0 * 950.0)), "{open:?}");

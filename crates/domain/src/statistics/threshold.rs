@@ -127,7 +127,7 @@ pub enum ThresholdFinding {
 impl ThresholdFinding {
     /// Returns the finding without any tested label.
     pub fn without_labels(promise: &Promise) -> Self {
-        Self::TooFewLabels(TooFewLabels { risk: Proportion::default(), skips_stricter: false, promise: *promise })
+        Self::TooFewLabels(TooFewLabels { risk: Proportion::default(), first_coverage: None, promise: *promise })
     }
 }
 
@@ -147,9 +147,9 @@ pub struct TooFewLabels {
     /// The errors among the accepted answers with the lower error rate: of the first candidate, or of the most confident
     /// fifth.
     pub risk: Proportion,
-    /// True if stricter candidates were not tested, because they are expected to accept fewer than
-    /// [`Promise::labels_of_a_test`] labels.
-    pub skips_stricter: bool,
+    /// The coverage of the first tested candidate, with which the test ended, if stricter ones were not tested because
+    /// they are expected to accept fewer than [`Promise::labels_of_a_test`] labels.
+    pub first_coverage: Option<Proportion>,
     promise: Promise,
 }
 
@@ -203,12 +203,12 @@ pub fn find_threshold(
         return ThresholdFinding::Tested(TestedThreshold { point, p_value: promise.p_value(point.risk) });
     }
     let most_confident_fifth = answers.most_confident_fifth();
-    let first = answers.risk_coverage_at(tested[0].threshold).risk;
+    let RiskCoverage { risk: first, coverage, .. } = answers.risk_coverage_at(tested[0].threshold);
     let rate = |risk: &Proportion| risk.share().unwrap_or(1.0);
     if [first, most_confident_fifth].iter().all(|risk| risk.interval().lower > promise.alpha.get()) {
         return ThresholdFinding::NoThreshold { most_confident_fifth };
     }
     let risk = if rate(&most_confident_fifth) < rate(&first) { most_confident_fifth } else { first };
-    let skips_stricter = tested.len() < candidates.0.len();
-    ThresholdFinding::TooFewLabels(TooFewLabels { risk, skips_stricter, promise: *promise })
+    let first_coverage = (tested.len() < candidates.0.len()).then_some(coverage);
+    ThresholdFinding::TooFewLabels(TooFewLabels { risk, first_coverage, promise: *promise })
 }

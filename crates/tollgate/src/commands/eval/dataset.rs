@@ -101,19 +101,13 @@ impl<'a> Columns<'a> {
         for (column, cell) in self.0.iter().zip(row) {
             match column {
                 None => state = Json::string(cell),
-                Some(question) if !cell.is_empty() => labels.push((question.name.as_str(), label_of(cell, question))),
+                Some(question) if !cell.is_empty() => labels.push((question.name.as_str(), Json::string(cell))),
                 Some(_) => {}
             }
         }
         let labels = Json::object(labels.iter().map(|(name, label)| (*name, label.text())));
         Ok(Json::object([(STATE, state.text()), ("labels", labels.text())]).text().to_owned())
     }
-}
-
-/// Returns the label that a cell has: an option is a string, others are as in JSON.
-fn label_of(cell: &str, question: &Question) -> Json {
-    let written = Json::parse(cell).ok().filter(|label| Decision::from_label(&question.kind, label).is_ok());
-    written.unwrap_or_else(|| Json::string(cell))
 }
 
 /// Reads an item. `counts` has the number of items before by state.
@@ -177,6 +171,9 @@ mod tests {
         let item = read(r#"{"labels":{"heat":1,"refund":null},"state":{"a":[1.50]}}"#);
         assert_eq!(item.state.text(), r#"{"a":[1.50]}"#);
         assert_eq!(read_labels(&item.labels, &questions()).unwrap(), [None, Some(Decision::Score(1))]);
+        let written = read(r#"{"labels":{"heat":"1","refund":"false"},"state":"s"}"#);
+        let expected = [Some(Decision::Noul(false)), Some(Decision::Score(1))];
+        assert_eq!(read_labels(&written.labels, &questions()).unwrap(), expected);
         assert!(item.id.starts_with("1-") && item.id.len() == 18, "{}", item.id);
         let (same, other) =
             (read(r#"{"state":{"a":[1.50]}, "labels":{"heat":0}}"#), read(r#"{"state":"x","labels":{}}"#));
@@ -228,9 +225,9 @@ mod tests {
     fn csv_has_a_column_for_the_state_and_for_each_labelled_question() {
         let text = "\u{feff}heat,\"state\",refund\r\n1,\"a \"\"b\"\",\r\nc\",true\r\n\r\n,,false\r\n0,d,\r\n";
         let expected = [
-            (r#""a \"b\",\r\nc""#, r#"{"heat":1,"refund":true}"#),
-            (r#""""#, r#"{"refund":false}"#),
-            (r#""d""#, r#"{"heat":0}"#),
+            (r#""a \"b\",\r\nc""#, r#"{"heat":"1","refund":"true"}"#),
+            (r#""""#, r#"{"refund":"false"}"#),
+            (r#""d""#, r#"{"heat":"0"}"#),
         ];
         assert_eq!(read_csv(text.as_bytes()).unwrap(), expected.map(|(state, labels)| (state.into(), labels.into())));
         assert_eq!(read_csv(b"state\nx").unwrap(), [("\"x\"".to_owned(), "{}".to_owned())]);

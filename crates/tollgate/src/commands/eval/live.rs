@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use domain::evaluation::{AnswerOrigin, Group, LiveAnswers, TalliedAnswer};
+use domain::evaluation::{AnswerOrigin, Group, LiveAnswers, ReportSettings, TalliedAnswer};
 use domain::evidence::LabelSource;
 use domain::json::Json;
 use domain::statistics::{LabelSelection, Probability, is_error_as_written};
@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::report::{settings, show};
 use crate::cli::EvalReportArgs;
-use crate::commands::api::{Api, with_query};
-use crate::output::{Progress, note};
+use crate::commands::api::{Api, segment, with_query};
+use crate::output::{Progress, note, pointer};
 
 /// The rows of a page.
 const PAGE: &str = "1000";
@@ -51,6 +51,10 @@ struct RowLabel {
 /// # Errors
 /// The evidence cannot be read, or the page cannot be written.
 pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -> anyhow::Result<ExitCode> {
+    let decisive_version = match args.preset_version {
+        Some(version) => Some(version),
+        None => designated_version(api, preset, args.workspace.as_deref()).await?,
+    };
     let (progress, mut answers) = (Progress::bytes(format!("Evidence of {preset}"), None), LiveAnswers::default());
     let (version, mut cursor) = (args.preset_version.map(|version| version.to_string()), None::<String>);
     loop {
@@ -77,11 +81,19 @@ pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -
     }
     progress.end();
     // No label has a source that says that its answer was drawn at random.
-    let report = answers.report(&settings(&args.report, LabelSelection::Volunteered));
+    let settings = settings(&args.report, LabelSelection::Volunteered);
+    let report = answers.report(&ReportSettings { decisive_version, ..settings });
     if report.groups.is_empty() {
         note(&format!("the preset {preset:?} has no evidence: its answers add a row for each question"));
     }
     show(api.context, preset, &format!("{preset}, evidence of answers"), &report, &args.report)
+}
+
+/// Returns the version that requests use now: a preset may have been rolled back.
+async fn designated_version(api: &Api<'_>, preset: &str, workspace: Option<&str>) -> anyhow::Result<Option<u32>> {
+    let path = with_query(&format!("/presets/{}", segment(preset)), &[("workspace_id", workspace)]);
+    let preset = api.get(&path).await?;
+    Ok(pointer(&preset, "/data/designated_version/version").and_then(|version| version.text().parse().ok()))
 }
 
 impl Row {

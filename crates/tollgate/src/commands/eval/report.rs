@@ -39,7 +39,8 @@ pub fn show_results(context: &Context, results: &Results, args: &ReportArgs) -> 
 
 /// Returns the settings of a report.
 pub fn settings(args: &ReportArgs, selection: LabelSelection) -> ReportSettings {
-    ReportSettings { selection, alpha: args.alpha, delta: args.delta, tolerance: args.tolerance, seed: SEED }
+    let (alpha, delta, tolerance) = (args.alpha, args.delta, args.tolerance);
+    ReportSettings { selection, decisive_version: None, alpha, delta, tolerance, seed: SEED }
 }
 
 /// Prints a report, and writes it as a page.

@@ -142,13 +142,18 @@ impl Results {
             return Ok(results);
         }
         let results = Self::of_text(file, path, &text[..whole])?;
-        let Header { preset, version, .. } = &results.header;
+        let Header { preset, version, config } = &results.header;
         ensure!(
             (preset, version) == (&header.preset, &header.version),
             "{name} has answers to version {version} of the preset {preset:?}, not to version {} of {:?}; another \
              --results begins anew",
             header.version,
             header.preset
+        );
+        ensure!(
+            config.get() == header.config.get(),
+            "{name} has answers to other questions of version {version} of a preset {preset:?}: it is of another server or \
+             workspace; another --results begins anew"
         );
         results.file.set_len(whole as u64).with_context(|| format!("cannot repair {name}"))?;
         Ok(results)

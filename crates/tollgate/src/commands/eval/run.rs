@@ -139,7 +139,10 @@ struct Model {
 
 /// An endpoint of a model.
 struct ModelEndpoint {
+    /// The provider's slug.
     provider: String,
+    /// The provider's name, which answers have. Several providers may have it.
+    provider_name: String,
     wire: String,
     /// The higher price of a token; `None` for a variable one.
     price: Option<Price>,
@@ -162,7 +165,8 @@ impl Model {
             let dearest = price("/pricing/prompt").zip(price("/pricing/completion")).map(|(one, other)| one.max(other));
             let is_independent = pointer(endpoint, "/independent_questions").is_some_and(|flag| flag.text() == "true");
             ModelEndpoint {
-                provider: text("/provider_name"),
+                provider: text("/tag"),
+                provider_name: text("/provider_name"),
                 wire: text("/wire"),
                 price: dearest,
                 max_questions: pointer(endpoint, "/limits/max_questions").and_then(|most| most.text().parse().ok()),
@@ -177,10 +181,12 @@ impl Model {
     /// Returns the endpoint of an answer.
     ///
     /// # Errors
-    /// Several providers, or several endpoints of one, may have answered: figures of two wires are never pooled.
+    /// Several providers, or several endpoints of one, may have answered: figures of two of them are never pooled.
     fn endpoint(&self, provider: &str) -> anyhow::Result<&ModelEndpoint> {
-        let mut found = self.endpoints.iter().filter(|endpoint| endpoint.provider == provider);
-        let kind = |endpoint: &ModelEndpoint| (endpoint.wire.clone(), endpoint.escalated_questions);
+        let mut found = self.endpoints.iter().filter(|endpoint| endpoint.provider_name == provider);
+        fn kind(endpoint: &ModelEndpoint) -> (&str, &str, EscalatedQuestions) {
+            (&endpoint.provider, &endpoint.wire, endpoint.escalated_questions)
+        }
         let first = found.next().filter(|first| found.all(|other| kind(other) == kind(first)));
         first.with_context(|| {
             format!(
@@ -361,8 +367,7 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
     let member = |at: &str| pointer(&body, at).with_context(|| format!("the answer has no member {}", &at[1..]));
     let text = |at: &str| member(at)?.as_string().with_context(|| format!("the member {} is no text", &at[1..]));
     let raw = |json: &Json| RawValue::from_string(json.text().to_owned());
-    let provider = text("/provider")?;
-    let endpoint = model.endpoint(&provider)?;
+    let endpoint = model.endpoint(&text("/provider")?)?;
     Ok(ResultRow {
         item: item.id.clone(),
         labels: raw(&item.labels)?,
@@ -372,7 +377,7 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         model: text("/model")?,
         wire: endpoint.wire.clone(),
         escalated_questions: endpoint.escalated_questions.as_str().to_owned(),
-        provider,
+        provider: endpoint.provider.clone(),
         answers: raw(&member("/answers")?)?,
         cost: raw(&member("/usage/cost")?)?,
         latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),

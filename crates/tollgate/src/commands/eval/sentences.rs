@@ -109,10 +109,12 @@ pub fn threshold(group: &GroupReport, promise: Option<&Promise>) -> String {
                 }
                 None => format!("; at the present error rate {} no number is enough", per_cent(rate)),
             });
-            let skipped = few.skips_stricter.then(|| {
+            let skipped = few.first_coverage.and_then(Proportion::share).map(|share| {
                 let least = promise.labels_of_a_test();
                 format!(
-                    "; only the lowest threshold was tested, because stricter ones accept fewer than {least} labels"
+                    "; the test ended with its first threshold, which accepts {}; stricter ones are expected to accept \
+                     fewer than {least} labels",
+                    per_cent(share)
                 )
             });
             format!(

@@ -45,7 +45,7 @@ pub fn row(group: &GroupReport) -> [String; 11] {
 pub fn findings(group: &GroupReport, report: &Report) -> Vec<String> {
     let calibration = group.calibration.as_ref().map(sentences::calibration);
     let is_ignored = (!group.is_decisive).then(|| {
-        "not decisive: exit codes and requirements ignore a group of an older version, or with less than a tenth of the \
+        "not decisive: exit codes and requirements ignore a group of another version, or with less than a tenth of the \
          answers of the largest one"
             .to_owned()
     });

@@ -6,7 +6,12 @@ use domain::statistics::{Decision, Probability};
 use super::*;
 
 fn header(version: u32) -> Header {
-    let config = r#"{"models":["a/b"],"questions":{"refund":{"type":"noul","instructions":"?"}}}"#;
+    header_of(version, "?")
+}
+
+fn header_of(version: u32, instructions: &str) -> Header {
+    let config =
+        format!(r#"{{"models":["a/b"],"questions":{{"refund":{{"type":"noul","instructions":"{instructions}"}}}}}}"#);
     let preset = format!(r#"{{"data":{{"designated_version":{{"version":{version},"config":{config}}}}}}}"#);
     Header::of_preset("triage", &Json::parse(&preset).unwrap()).unwrap()
 }
@@ -49,6 +54,9 @@ fn result_file_keeps_whole_lines() {
     }
     let other = Results::open(&path, &header(2)).err().unwrap();
     assert!(other.to_string().contains("version 1 of the preset"), "{other}");
+    // Another server may have a preset of this name.
+    let other = Results::open(&path, &header_of(1, "!")).err().unwrap();
+    assert!(other.to_string().contains("other questions of version 1"), "{other}");
     // A file that was cut in its first line begins anew; another file is not touched.
     std::fs::write(&path, &whole[..20]).unwrap();
     assert!(Results::open(&path, &header(1)).unwrap().rows.is_empty());

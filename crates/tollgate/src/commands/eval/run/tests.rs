@@ -4,7 +4,8 @@ use super::*;
 
 fn endpoint(wire: &str, max_questions: Option<u64>) -> ModelEndpoint {
     ModelEndpoint {
-        provider: "Acme".to_owned(),
+        provider: "acme-eu".to_owned(),
+        provider_name: "Acme".to_owned(),
         wire: wire.to_owned(),
         price: Some("0.000001".parse().unwrap()),
         max_questions,
@@ -18,7 +19,10 @@ fn answer_of_an_unknown_endpoint_is_an_error() {
     let both = model(vec![endpoint("system-one", None), endpoint("system-one", None)]);
     assert_eq!(both.endpoint("Acme").map(|found| found.wire.as_str()).ok(), Some("system-one"));
     let differing = model(vec![endpoint("system-one", None), endpoint(CHAT, None)]);
-    for (model, provider) in [(&both, "Acme, Beta"), (&differing, "Acme")] {
+    // Two providers may have one name.
+    let other = ModelEndpoint { provider: "acme-us".to_owned(), ..endpoint("system-one", None) };
+    let namesakes = model(vec![endpoint("system-one", None), other]);
+    for (model, provider) in [(&both, "Acme, Beta"), (&differing, "Acme"), (&namesakes, "Acme"), (&both, "acme-eu")] {
         let error = model.endpoint(provider).err().unwrap().to_string();
         assert!(error.contains("is not known") && error.contains("one endpoint"), "{error}");
     }
@@ -66,6 +70,7 @@ fn answers_are_written_after_a_stop_and_checked_before() {
     counts.add(answer(3, "7"), &mut results);
     assert_eq!((counts.answered, counts.failed(), counts.stop.is_some()), (1, 1, true));
     let read = Results::read(&path).unwrap();
-    assert_eq!(read.answers().unwrap().len(), 1);
+    let answers = read.answers().unwrap();
+    assert_eq!(answers.iter().map(|answer| answer.group.origin.provider.as_str()).collect::<Vec<_>>(), ["acme-eu"]);
     assert_eq!(read.failed_requests(), [("a/b".to_owned(), 1)].into());
 }
