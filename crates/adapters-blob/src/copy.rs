@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::container::{CopiedBlob, CopyOutcome};
+use domain::container::{CopiedBlob, CopyOutcome, PutBlobError};
 use domain::error::StoreError;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
@@ -120,6 +120,9 @@ pub(crate) struct PartialFile {
     finished: bool,
 }
 
+/// The most attempts to rename a file into a folder that is removed meanwhile.
+const MAX_ATTEMPTS: usize = 16;
+
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl PartialFile {
@@ -139,15 +142,28 @@ impl PartialFile {
     }
 
     /// Syncs the file, renames it to its final name, and syncs the folder.
-    pub(crate) fn finish(mut self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<(), StoreError> {
+    pub(crate) fn finish(mut self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<(), PutBlobError> {
         tree::give_to_owner(&self.file, root)?;
         self.file.sync_all().map_err(unavailable)?;
-        let mut created = CreatedFolders::default();
-        let target = tree::make_folder(root, &place.folders, &mut created)?;
-        rustix::fs::renameat(&self.folder, &self.name, &target, place.name).map_err(unavailable)?;
-        self.finished = true;
-        created.keep();
-        rustix::fs::fsync(&target).map_err(unavailable)
+        let mut attempts = MAX_ATTEMPTS;
+        loop {
+            let mut created = CreatedFolders::default();
+            attempts -= 1;
+            let placed = tree::make_folder(root, &place.folders, &mut created).and_then(|target| {
+                match rustix::fs::renameat(&self.folder, &self.name, &target, place.name) {
+                    Ok(()) => Ok(Some(target)),
+                    // The deletion of another file removed the empty folder.
+                    Err(Errno::NOENT) if attempts > 0 => Ok(None),
+                    Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => Err(PutBlobError::Occupied),
+                    Err(error) => Err(unavailable(error).into()),
+                }
+            });
+            if let Some(target) = placed? {
+                self.finished = true;
+                created.keep();
+                return Ok(rustix::fs::fsync(&target).map_err(unavailable)?);
+            }
+        }
     }
 }
 

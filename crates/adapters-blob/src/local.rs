@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, OpenBlob};
+use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, OpenBlob, PutBlobError};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use rustix::fd::OwnedFd;
@@ -122,7 +122,7 @@ impl BlobStore for LocalBlobStore {
         .await
     }
 
-    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, StoreError> {
+    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, PutBlobError> {
         place(key)?;
         let mut target = self.blocking(|store| PartialFile::create(&store.partial)).await?;
         let (mut size, mut gathered) = (0, Vec::with_capacity(BUFFER_BYTES));
@@ -146,7 +146,7 @@ impl BlobStore for LocalBlobStore {
             }
         }
         let key = key.clone();
-        self.blocking(move |store| target.finish(&store.root.folder, &place(&key)?)).await?;
+        self.blocking(move |store| Ok(target.finish(&store.root.folder, &place(&key)?))).await??;
         Ok(size)
     }
 
@@ -174,10 +174,12 @@ impl BlobStore for LocalBlobStore {
                 return Ok(false);
             }
             match rustix::fs::unlinkat(&folder, place.name, AtFlags::empty()) {
-                Ok(()) => Ok(true),
-                Err(Errno::NOENT) => Ok(false),
-                Err(error) => Err(unavailable(error)),
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(false),
+                Err(error) => return Err(unavailable(error)),
             }
+            tree::remove_empty_folders(&store.root.folder, &place.folders)?;
+            Ok(true)
         })
         .await
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
-use domain::container::{BlobKey, BlobMeta};
+use domain::container::{BlobKey, BlobMeta, PutBlobError};
 use domain::error::StoreError;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat};
@@ -98,8 +98,28 @@ impl Drop for CreatedFolders {
     }
 }
 
+/// The folders of a key that stay when they are empty: `containers/<workspace>/<container>` is a sandbox's own folder.
+const KEPT_FOLDERS: usize = 3;
+
+/// Removes the folders at the end of `names` that are empty, the innermost first.
+pub(crate) fn remove_empty_folders(root: &OwnedFd, names: &[&str]) -> Result<(), StoreError> {
+    for depth in (KEPT_FOLDERS..names.len()).rev() {
+        let Some(parent) = open_folder(root, &names[..depth])? else { continue };
+        match rustix::fs::unlinkat(&parent, names[depth], AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            // Others use it, or it is no folder any more.
+            Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
 /// Opens the folder at the end of `names`, and creates missing folders durably.
-pub(crate) fn make_folder(root: &OwnedFd, names: &[&str], created: &mut CreatedFolders) -> Result<OwnedFd, StoreError> {
+pub(crate) fn make_folder(
+    root: &OwnedFd,
+    names: &[&str],
+    created: &mut CreatedFolders,
+) -> Result<OwnedFd, PutBlobError> {
     let mut at = root.try_clone().map_err(unavailable)?;
     for name in names {
         let found = open_folder_in(&at, name)?;
@@ -113,18 +133,17 @@ fn make_folder_in(
     parent: &OwnedFd,
     name: &str,
     created: &mut CreatedFolders,
-) -> Result<OwnedFd, StoreError> {
+) -> Result<OwnedFd, PutBlobError> {
     let is_new = match rustix::fs::mkdirat(parent, name, FOLDER_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(error) => return Err(unavailable(error)),
+        Err(error) => return Err(unavailable(error).into()),
     };
     if is_new {
         created.0.push((parent.try_clone().map_err(unavailable)?, name.to_owned()));
     }
     rustix::fs::fsync(parent).map_err(unavailable)?;
-    let folder =
-        open_folder_in(parent, name)?.ok_or_else(|| StoreError::unavailable("a file is in the place of a folder"))?;
+    let folder = open_folder_in(parent, name)?.ok_or(PutBlobError::Occupied)?;
     if is_new {
         give_to_owner(&folder, root)?;
     }

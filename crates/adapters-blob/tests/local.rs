@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_blob::LocalBlobStore;
-use domain::container::{BlobKey, BlobStore, CopyOutcome};
+use domain::container::{BlobKey, BlobStore, CopyOutcome, PutBlobError};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use domain::testing::MemoryByteSource;
@@ -67,7 +67,7 @@ async fn links_count_as_absent() {
     store.delete(&key("containers/w/c/inside")).await.unwrap();
     assert!(containers.join("other/c/file").exists(), "what is behind a link was deleted");
     let through = store.put(&key("containers/w/c/folder/new"), MemoryByteSource::new(["x"]).boxed()).await;
-    assert!(matches!(through, Err(StoreError::Unavailable(_))), "a link was written through");
+    assert!(matches!(through, Err(PutBlobError::Occupied)), "a link was written through");
     assert!(!containers.join("other/c/new").exists());
     assert_eq!(store.list("containers/linked/", None, 10).await.unwrap(), []);
 }
@@ -133,7 +133,7 @@ async fn operations_fail_while_root_is_moved_or_replaced() {
         assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
         assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
         let put = store.put(&key("documents/w/put"), MemoryByteSource::new(["x"]).boxed()).await;
-        assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+        assert!(matches!(put, Err(PutBlobError::Store(StoreError::Unavailable(_)))), "{put:?}");
         assert!(store.list("", None, 10).await.is_err() && store.stat(&key("documents/w/to")).await.is_err());
         assert!(!away.join("documents").exists() && !root.join("documents").exists(), "something was written");
         if replaced {
@@ -186,7 +186,7 @@ async fn invalid_keys_count_as_absent() {
     for name in ["../secret", "containers/../../secret", "/etc/passwd", "", "a//b", "a/./b", "a\0b", ".partial/1-1"] {
         assert_eq!(store.stat(&key(name)).await.unwrap(), None, "{name:?}");
         let refused = store.put(&key(name), MemoryByteSource::new(["x"]).boxed()).await;
-        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{name:?}");
+        assert!(matches!(refused, Err(PutBlobError::Store(StoreError::Unavailable(_)))), "{name:?}");
         store.delete(&key(name)).await.unwrap();
     }
     assert_eq!(store.list("", None, 100).await.unwrap(), []);
@@ -204,8 +204,24 @@ async fn failed_write_is_unavailable_and_leaves_no_file() {
     let copied = store.copy(&key("containers/w/c/from"), &key("documents/w/to"), 4).await;
     assert!(matches!(copied, Err(StoreError::Unavailable(_))), "{copied:?}");
     let put = store.put(&key("documents/w/to"), MemoryByteSource::new(["x"]).boxed()).await;
-    assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+    assert!(matches!(put, Err(PutBlobError::Occupied)), "{put:?}");
     assert_nothing_half_written(&root);
+}
+
+#[tokio::test]
+async fn deletion_removes_the_folders_that_it_leaves_empty() {
+    let (outside, store) = open();
+    let containers = outside.path().join("blobs/containers");
+    for name in ["w/c/a/b/x", "w/c/a/y", "w/new/z"] {
+        store.put(&key(&format!("containers/{name}")), MemoryByteSource::new(["x"]).boxed()).await.unwrap();
+    }
+    store.delete(&key("containers/w/c/a/b/x")).await.unwrap();
+    assert!(!containers.join("w/c/a/b").exists() && containers.join("w/c/a/y").exists());
+    // A sandbox uses the folder of its container.
+    for name in ["w/c/a/y", "w/new/z"] {
+        store.delete(&key(&format!("containers/{name}"))).await.unwrap();
+    }
+    assert!(!containers.join("w/c/a").exists() && containers.join("w/c").exists() && containers.join("w/new").exists());
 }
 
 #[tokio::test]
@@ -214,7 +230,7 @@ async fn copy_does_not_replace_folder_at_target() {
     let root = outside.path().join("blobs");
     std::fs::create_dir_all(root.join("documents/w/to/inner")).unwrap();
     let put = store.put(&key("documents/w/to"), MemoryByteSource::new(["x"]).boxed()).await;
-    assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+    assert!(matches!(put, Err(PutBlobError::Occupied)), "{put:?}");
     assert!(root.join("documents/w/to/inner").is_dir());
     assert_nothing_half_written(&root);
 }

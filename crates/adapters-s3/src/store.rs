@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, OpenBlob};
+use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome, OpenBlob, PutBlobError};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use object_store::aws::AmazonS3;
@@ -88,12 +88,6 @@ impl S3BlobStore {
             Err(error) => Err(unavailable("look up an object", &error)),
         }
     }
-
-    fn required_name(&self, key: &BlobKey) -> Result<Path, StoreError> {
-        self.names.of(key).ok_or_else(|| {
-            StoreError::unavailable("no object can have that name: with the prefix it must have at most 1024 bytes")
-        })
-    }
 }
 
 #[async_trait]
@@ -105,7 +99,7 @@ impl BlobStore for S3BlobStore {
 
     async fn copy(&self, from: &BlobKey, to: &BlobKey, size_bytes: u64) -> Result<CopyOutcome, StoreError> {
         let Some(from) = self.names.of(from) else { return Ok(CopyOutcome::SourceGone) };
-        let to = self.required_name(to)?;
+        let to = self.names.of(to).ok_or_else(|| StoreError::unavailable("no object can have that name"))?;
         let Some(source) = self.head(&from).await? else { return Ok(CopyOutcome::SourceGone) };
         if source.size != size_bytes {
             return Ok(CopyOutcome::SourceChanged);
@@ -122,8 +116,10 @@ impl BlobStore for S3BlobStore {
         }
     }
 
-    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, StoreError> {
-        upload(&self.store, &self.required_name(key)?, &mut source).await
+    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, PutBlobError> {
+        // With the prefix a name has at most 1,024 bytes; other faults of a name no key has.
+        let name = self.names.of(key).ok_or(PutBlobError::NameTooLong)?;
+        Ok(upload(&self.store, &name, &mut source).await?)
     }
 
     async fn read(&self, key: &BlobKey, range: Option<Range<u64>>) -> Result<Option<OpenBlob>, StoreError> {

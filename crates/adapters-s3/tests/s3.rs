@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters_s3::{BucketCheck, S3BlobStore, S3Credentials, S3Error, S3Settings, create_missing_bucket};
 use async_trait::async_trait;
-use domain::container::{BlobKey, BlobStore, ByteSource, CopyOutcome};
+use domain::container::{BlobKey, BlobStore, ByteSource, CopyOutcome, PutBlobError};
 use domain::error::StoreError;
 use domain::secret::SecretString;
 use domain::system::HealthProbe;
@@ -186,7 +186,7 @@ async fn invalid_keys_count_as_absent() {
     for name in ["../secret", "containers/../../secret", "/etc/passwd", "", "a//b", "a/./b", "a\0b", "a/", &long] {
         assert_eq!(store.stat(&key(name)).await.unwrap(), None, "{name:?}");
         let refused = store.put(&key(name), MemoryByteSource::new(["x"]).boxed()).await;
-        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{name:?}");
+        assert!(matches!(refused, Err(PutBlobError::NameTooLong)), "{name:?}");
         store.delete(&key(name)).await.unwrap();
     }
     assert_eq!(store.list("", None, 100).await.unwrap(), []);
@@ -199,7 +199,7 @@ async fn failures(store: &S3BlobStore) -> Vec<String> {
     let results = [
         store.stat(&a).await.err(),
         store.copy(&a, &key("documents/w/b"), 1).await.err(),
-        store.put(&a, source).await.err(),
+        store.put(&a, source).await.err().map(StoreError::from),
         store.read(&a, None).await.err(),
         store.delete(&a).await.err(),
         store.list("documents/", None, 1).await.err(),

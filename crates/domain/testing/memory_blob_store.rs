@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::FixedClock;
 use super::system::lock;
-use crate::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob};
+use crate::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob, PutBlobError};
 use crate::error::StoreError;
 use crate::system::Clock;
 
@@ -71,7 +71,7 @@ impl BlobStore for MemoryBlobStore {
         Ok(CopyOutcome::Copied(copied))
     }
 
-    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, StoreError> {
+    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, PutBlobError> {
         let mut bytes = Vec::new();
         while let Some(piece) = source.next().await? {
             bytes.extend_from_slice(&piece);

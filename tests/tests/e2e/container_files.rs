@@ -54,6 +54,36 @@ async fn container_files_are_listed_downloaded_and_deleted() -> Result<()> {
 }
 
 #[tokio::test]
+async fn file_is_written_to_each_free_name_and_replaces_no_folder_or_link() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    for path in ["a/b/c", "a/b", "a"] {
+        gateway.instance.put("sess_a", path, b"x").await?;
+        let file = format!("/containers/sess_a/files/{}", file_id(path));
+        gateway.server.send(&call(&gateway, Method::DELETE, &file)).await?.ok()?;
+    }
+    let workspace = gateway.instance.json(&["workspace", "list"]).await?["data"][0]["id"].clone();
+    let workspace = workspace.as_str().context("no workspace")?;
+    let container = gateway.instance.blobs().join(format!("containers/{workspace}/sess_a"));
+    ensure!(std::fs::read_dir(&container)?.count() == 0, "a deletion left a folder");
+    std::fs::create_dir(container.join("folder"))?;
+    symlink("/tmp", container.join("link"))?;
+    ensure!(Command::new("mkfifo").arg(container.join("pipe")).status()?.success());
+    let put = |path: &str| {
+        let path = format!("/api/v1/containers/sess_a/files?path={path}&workspace_id={workspace}");
+        tollgate_tests::Call::new(Method::PUT, path).body("content").key(&gateway.management.secret)
+    };
+    for path in ["folder", "link/x", "pipe/x"] {
+        gateway.server.send(&put(path)).await?.error(409, "in the way")?;
+    }
+    // What the sandbox cannot show is replaced.
+    for path in ["link", "pipe", "folder/x"] {
+        gateway.server.send(&put(path)).await?.ok()?;
+    }
+    ensure!(!std::path::Path::new("/tmp/x").exists(), "a link was followed");
+    Ok(())
+}
+
+#[tokio::test]
 async fn concurrent_deletions_find_the_file_once() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let path = format!("/containers/sess_a/files/{}", file_id("a.txt"));

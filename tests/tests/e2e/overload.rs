@@ -101,6 +101,22 @@ async fn drip(address: SocketAddr, head: String, dripping: &'static str) -> Resu
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
+/// Its pauses are short, so that only the rate ends it.
+#[tokio::test]
+async fn dripping_upload_does_not_keep_its_place() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let head = format!(
+        "PUT /api/v1/containers/sess_a/files?path=a HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-length: 100000\r\n\r\n",
+        gateway.management.secret
+    );
+    let dripped = drip(gateway.server.address(), head, "x");
+    let said = tokio::time::timeout(Duration::from_mins(1), dripped).await.context("it is not sent away")??;
+    ensure!(said.starts_with("HTTP/1.1 400 ") && said.contains("The body did not arrive in time"), "{said:?}");
+    ensure!(tollgate_tests::files_below(&gateway.instance.blobs())?.is_empty(), "it left a file");
+    Ok(())
+}
+
 #[tokio::test]
 async fn slow_clients_delay_no_others_and_are_disconnected() -> Result<()> {
     let gateway = TestGateway::start("").await?;

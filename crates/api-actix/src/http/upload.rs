@@ -16,6 +16,8 @@ use super::error::ApiError;
 
 /// The longest pause between two pieces of a body.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The bytes of a body that earn a second to wait for the next ones: a body that drips would keep its place for ever.
+const MIN_BYTES_PER_SECOND: u64 = 16 * 1024;
 /// The memory that an upload may take: the piece that arrives, and the pieces that the store writes.
 const MEMORY_BYTES: usize = 1 << 20;
 
@@ -50,7 +52,7 @@ where
     tokio::select! {
         // Without the whole body this is an error.
         written = &mut write => Ok(written?),
-        fed = feed(payload, sender) => {
+        fed = feed(call, payload, sender) => {
             // Dropping the write leaves nothing.
             fed?;
             Ok(write.await?)
@@ -59,15 +61,19 @@ where
 }
 
 /// Sends the pieces of a body until its end, or until the store takes no more.
-async fn feed(mut payload: Payload, sender: mpsc::Sender<Vec<u8>>) -> Result<(), ApiError> {
+async fn feed(call: &Call<'_>, mut payload: Payload, sender: mpsc::Sender<Vec<u8>>) -> Result<(), ApiError> {
+    let mut left = MAX_PAUSE;
     loop {
-        let piece = match timeout(MAX_PAUSE, payload.next()).await {
+        let (next, waited) = call.timed(timeout(left, payload.next())).await;
+        left = left.saturating_sub(waited);
+        let piece = match next {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(piece))) if piece.is_empty() => continue,
             Ok(Some(Ok(piece))) => piece,
             Ok(Some(Err(_))) => return Err(ApiError::invalid("The body could not be read completely")),
             Err(_) => return Err(ApiError::invalid("The body did not arrive in time")),
         };
+        left = (left + Duration::from_millis(piece.len() as u64 * 1_000 / MIN_BYTES_PER_SECOND)).min(MAX_PAUSE);
         if sender.send(piece.to_vec()).await.is_err() {
             return Ok(());
         }

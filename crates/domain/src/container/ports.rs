@@ -70,6 +70,29 @@ pub struct OpenBlob {
     pub source: Box<dyn ByteSource>,
 }
 
+/// An object was not written. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum PutBlobError {
+    /// No object can have a name of this length.
+    #[error("no object can have a name of this length")]
+    NameTooLong,
+    /// A folder, a link or a special file is at the name, or in place of one of its folders.
+    #[error("a folder, a link or a special file is in the way")]
+    Occupied,
+    /// The store failed, or the bytes did not arrive.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<PutBlobError> for StoreError {
+    fn from(error: PutBlobError) -> Self {
+        match error {
+            PutBlobError::Store(error) => error,
+            error => Self::unavailable(error),
+        }
+    }
+}
+
 /// Stores objects.
 ///
 /// # Contract
@@ -94,8 +117,9 @@ pub trait BlobStore: Send + Sync {
     /// Copies `from` to `to` and hashes it. `from` is expected to have `size_bytes` bytes.
     async fn copy(&self, from: &BlobKey, to: &BlobKey, size_bytes: u64) -> Result<CopyOutcome, StoreError>;
 
-    /// Writes an object from a source and replaces an existing one; returns its size.
-    async fn put(&self, key: &BlobKey, source: Box<dyn ByteSource>) -> Result<u64, StoreError>;
+    /// Writes an object from a source and replaces an existing one; returns its size. A name whose objects were deleted
+    /// is free, also as that of a folder.
+    async fn put(&self, key: &BlobKey, source: Box<dyn ByteSource>) -> Result<u64, PutBlobError>;
 
     /// Opens an object for reading: all of it, or a range with at least one byte. `None` where it does not exist. A range
     /// that ends behind the end of the object fails, here or while it is read.

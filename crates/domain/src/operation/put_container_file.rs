@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::authority::{Authority, Restricted, Right};
-use crate::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
+use crate::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath, PutBlobError};
 use crate::error::{ErrorKind, StoreError};
 use crate::file::ContainerFile;
-use crate::naming::ResourceName;
+use crate::naming::{NameError, ResourceName};
 use crate::workspace::{WorkspaceError, WorkspaceRepository, choose_named};
 
 /// The limits of container files.
@@ -78,9 +78,25 @@ pub enum PutContainerFileError {
     /// A file is where a folder is needed, or the other way around.
     #[error("path: {0} is a file, and a file cannot be a folder, too")]
     PathConflict(String),
+    /// A folder, a link or a special file is in the way.
+    #[error("path: a folder, a link or a special file is in the way, which a file does not replace")]
+    Occupied,
+    /// The store has no names of this length.
+    #[error("path: is too long for the object store")]
+    NameTooLong,
     /// The store failed, or the bytes did not arrive.
     #[error("the file was not written")]
     Store(#[from] StoreError),
+}
+
+impl From<PutBlobError> for PutContainerFileError {
+    fn from(error: PutBlobError) -> Self {
+        match error {
+            PutBlobError::NameTooLong => Self::NameTooLong,
+            PutBlobError::Occupied => Self::Occupied,
+            PutBlobError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 impl PutContainerFileError {
@@ -92,7 +108,8 @@ impl PutContainerFileError {
             Self::Store(store) => store.kind(),
             Self::TooLarge(_) => ErrorKind::PayloadTooLarge,
             Self::TooManyFiles(_) | Self::ContainerFull(_) => ErrorKind::Forbidden,
-            Self::PathConflict(_) => ErrorKind::Conflict,
+            Self::PathConflict(_) | Self::Occupied => ErrorKind::Conflict,
+            Self::NameTooLong => ErrorKind::InvalidRequest,
         }
     }
 }
@@ -108,7 +125,8 @@ impl PutContainerFile {
 
     /// Writes a file, and replaces an existing one. `announced` is its size, if it is known before.
     ///
-    /// Uploads of this process that run at once count with the most bytes that they may write.
+    /// Uploads of this process that run at once count with the most bytes that they may write: the announced size, or
+    /// what is left in the container.
     ///
     /// # Errors
     /// See [`PutContainerFileError`].
@@ -125,25 +143,36 @@ impl PutContainerFile {
         if announced.is_some_and(|bytes| bytes > limits.file_bytes) {
             return Err(PutContainerFileError::TooLarge(limits.file_bytes));
         }
-        let most = announced.unwrap_or(limits.file_bytes);
         let prefix = BlobKey::container_prefix(workspace, place.container);
         // Begun before the container is read: a file that is written meanwhile counts here or there, or twice.
-        let (place_taken, running) = RunningUpload::begin(&self.running, &prefix, most);
+        let reserved = announced.unwrap_or(limits.file_bytes);
+        let (mut place_taken, others) = RunningUpload::begin(&self.running, &prefix, reserved);
         let stored = self.read_container(&prefix, place.path).await?;
-        if stored.files + running.files > limits.files {
+        if stored.files + others.files >= limits.files {
             return Err(PutContainerFileError::TooManyFiles(limits.files));
         }
-        if stored.bytes.saturating_add(running.bytes) > limits.bytes {
-            return Err(PutContainerFileError::ContainerFull(limits.bytes));
-        }
+        let full = PutContainerFileError::ContainerFull(limits.bytes);
+        let left = limits.bytes.checked_sub(stored.bytes.saturating_add(others.bytes));
+        let Some(left) = left.filter(|left| announced.is_none_or(|bytes| bytes <= *left)) else { return Err(full) };
+        let most = reserved.min(left);
+        place_taken.shrink(most);
         let key = BlobKey::container_file(workspace, place.container, place.path);
         let is_exceeded = Arc::new(AtomicBool::new(false));
         let source = Box::new(BoundedSource { source, left: most, is_exceeded: Arc::clone(&is_exceeded) });
         if let Err(error) = self.blobs.put(&key, source).await {
-            let is_exceeded = is_exceeded.load(Ordering::Relaxed);
-            return Err(if is_exceeded { PutContainerFileError::TooLarge(most) } else { error.into() });
+            return Err(match (is_exceeded.load(Ordering::Relaxed), announced) {
+                (false, _) => error.into(),
+                (true, None) if most < limits.file_bytes => full,
+                (true, _) => PutContainerFileError::TooLarge(most),
+            });
         }
         drop(place_taken);
+        // The workspace may have been deleted meanwhile: its deletion removes the files that it sees, and this one is
+        // either seen by it or sees it.
+        if self.workspaces.find(workspace).await?.is_none() {
+            self.blobs.delete(&key).await?;
+            return Err(WorkspaceError::Name(NameError::Unknown).into());
+        }
         let written = self.blobs.stat(&key).await?;
         let written = written.ok_or_else(|| StoreError::unavailable("the file was deleted while it was written"))?;
         let file = ContainerFile {
@@ -198,13 +227,23 @@ struct RunningUpload {
 }
 
 impl RunningUpload {
-    /// Begins an upload, and returns all that run in its container.
+    /// Begins an upload, and returns the others that run in its container.
     fn begin(running: &Arc<Mutex<HashMap<String, Running>>>, prefix: &str, bytes: u64) -> (Self, Running) {
         let mut all = running.lock().unwrap_or_else(PoisonError::into_inner);
         let of_container = all.entry(prefix.to_owned()).or_default();
+        let others = *of_container;
         of_container.files += 1;
         of_container.bytes = of_container.bytes.saturating_add(bytes);
-        (Self { running: Arc::clone(running), prefix: prefix.to_owned(), bytes }, *of_container)
+        (Self { running: Arc::clone(running), prefix: prefix.to_owned(), bytes }, others)
+    }
+
+    /// Counts it with fewer bytes than before.
+    fn shrink(&mut self, bytes: u64) {
+        let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_container) = all.get_mut(&self.prefix) {
+            of_container.bytes = of_container.bytes.saturating_sub(self.bytes.saturating_sub(bytes));
+        }
+        self.bytes = bytes;
     }
 }
 

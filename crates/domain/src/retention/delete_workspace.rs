@@ -115,6 +115,8 @@ impl DeleteWorkspace {
             let (with_presets, files) = (with.contains(&WorkspaceContent::Presets), self.count_files(id).await?);
             match self.workspaces.delete(&workspace, with_presets, files, &audit).await? {
                 WorkspaceDeletion::Deleted => {
+                    // An upload that ended in between either sees the deletion, or its file is seen here.
+                    self.delete_files(id).await?;
                     return Ok(DeletedWorkspace { workspace, contents: first.unwrap_or_default() });
                 }
                 WorkspaceDeletion::Unknown => return Err(WorkspaceError::Name(NameError::Unknown).into()),
@@ -144,7 +146,7 @@ impl DeleteWorkspace {
     ) -> Result<(), DeleteWorkspaceError> {
         if with.contains(&WorkspaceContent::Keys) {
             for key in self.keys.keys.list(Some(id)).await? {
-                self.keys.delete(&Change::plain(by), &(&key.id).into()).await?;
+                unless_gone(self.keys.delete(&Change::plain(by), &(&key.id).into()).await)?;
             }
         }
         if with.contains(&WorkspaceContent::Documents) {
@@ -159,29 +161,33 @@ impl DeleteWorkspace {
             }
         }
         if with.contains(&WorkspaceContent::ContainerFiles) {
-            let mut after = None;
-            loop {
-                let page = self.files_after(id, after.as_ref()).await?;
-                for file in &page {
-                    self.documents.blobs.delete(&file.key).await?;
-                }
-                after = page.last().map(|file| file.key.clone());
-                if page.len() < usize::from(PAGE) {
-                    break;
-                }
-            }
+            self.delete_files(id).await?;
         }
         if with.contains(&WorkspaceContent::Destinations) {
             for destination in self.destinations.destinations.list(Some(id)).await? {
-                self.destinations.delete(&Change::plain(by), &destination.id.to_string()).await?;
+                unless_gone(self.destinations.delete(&Change::plain(by), &destination.id.to_string()).await)?;
             }
         }
         if with.contains(&WorkspaceContent::Guardrails) {
             for guardrail in self.guardrails.guardrails.list(id).await? {
-                self.guardrails.delete(&Change::plain(by), &guardrail.id.to_string()).await?;
+                unless_gone(self.guardrails.delete(&Change::plain(by), &guardrail.id.to_string()).await)?;
             }
         }
         Ok(())
+    }
+
+    async fn delete_files(&self, id: WorkspaceId) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.files_after(id, after.as_ref()).await?;
+            for file in &page {
+                self.documents.blobs.delete(&file.key).await?;
+            }
+            after = page.last().map(|file| file.key.clone());
+            if page.len() < usize::from(PAGE) {
+                return Ok(());
+            }
+        }
     }
 
     async fn count_files(&self, id: WorkspaceId) -> Result<u64, StoreError> {
@@ -199,6 +205,14 @@ impl DeleteWorkspace {
     /// Returns the next files of the workspace's containers.
     async fn files_after(&self, id: WorkspaceId, after: Option<&BlobKey>) -> Result<Vec<BlobMeta>, StoreError> {
         self.documents.blobs.list(&BlobKey::containers_prefix(id), after, PAGE.into()).await
+    }
+}
+
+/// Ignores that a content is unknown: another call deleted it meanwhile.
+fn unless_gone<T, E: Into<DeleteWorkspaceError>>(deleted: Result<T, E>) -> Result<(), DeleteWorkspaceError> {
+    match deleted.map_err(Into::into) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

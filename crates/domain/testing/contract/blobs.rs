@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::super::memory_blob_store::sha256_hex;
 use super::super::{MemoryByteSource, join_all};
 use super::Blobs;
-use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob};
+use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome, OpenBlob, PutBlobError};
 use crate::error::StoreError;
 
 suite! {
@@ -17,6 +17,8 @@ suite! {
         put_stores_content,
         put_replaces_object,
         put_leaves_nothing_when_source_fails,
+        put_takes_the_names_that_deletions_left,
+        objects_of_one_folder_come_and_go_at_once,
         partial_object_is_invisible,
         copy_is_complete,
         copy_reports_changed_source_size,
@@ -93,11 +95,36 @@ async fn put_leaves_nothing_when_source_fails(blobs: &Blobs) {
     for name in ["documents/w/old", "documents/w/new"] {
         let source = MemoryByteSource::new([large()]).then_failing();
         let result = blobs.store.put(&key(name), source.boxed()).await;
-        assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+        assert!(matches!(result, Err(PutBlobError::Store(StoreError::Unavailable(_)))), "{result:?}");
     }
     assert_eq!(size(blobs, "documents/w/new").await, None);
     assert_content(blobs, "documents/w/old", b"old").await;
     assert_eq!(names(blobs, "documents/").await, ["documents/w/old"], "nothing half-written is listed");
+}
+
+async fn put_takes_the_names_that_deletions_left(blobs: &Blobs) {
+    for name in ["containers/w/c/a/b/c", "containers/w/c/a/b", "containers/w/c/a/b/d", "containers/w/c/a"] {
+        put(blobs, name, b"x").await;
+        assert_eq!(names(blobs, "containers/").await, [name]);
+        assert!(blobs.store.delete(&key(name)).await.unwrap(), "{name}");
+    }
+    assert_eq!(names(blobs, "containers/").await, [""; 0]);
+}
+
+async fn objects_of_one_folder_come_and_go_at_once(blobs: &Blobs) {
+    let paths: Vec<String> = (0..8).map(|number| format!("containers/w/c/folder/{number}")).collect();
+    for _ in 0..10 {
+        join_all(paths.iter().map(|name| put(blobs, name, b"x"))).await;
+        assert_eq!(names(blobs, "containers/").await, paths);
+        let again = join_all(paths.iter().enumerate().map(async |(number, name)| {
+            blobs.store.delete(&key(name)).await.unwrap();
+            if number % 2 == 0 {
+                put(blobs, name, b"y").await;
+            }
+        }));
+        again.await;
+        assert_eq!(names(blobs, "containers/").await.len(), 4);
+    }
 }
 
 /// A source that reads the store between two pieces of the object that is being written.

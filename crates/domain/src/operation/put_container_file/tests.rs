@@ -1,10 +1,10 @@
 use super::*;
-use crate::audit::Actor;
+use crate::audit::{Actor, AuditDraft};
 use crate::authority::{ManagementAccess, ManagementScope};
 use crate::change::Change;
 use crate::ids::WorkspaceId;
 use crate::testing::{FixedClock, MemoryBlobStore, MemoryByteSource, MemoryStore, SequentialIds, join_all};
-use crate::workspace::{CreateWorkspace, WorkspaceChange};
+use crate::workspace::{CreateWorkspace, WorkspaceChange, WorkspaceDeletion};
 
 struct Fixture {
     put: PutContainerFile,
@@ -80,6 +80,58 @@ async fn file_above_its_announced_or_largest_size_leaves_nothing() {
     }
     assert_eq!(fixture.files().await, []);
     fixture.put_as(&Authority::system(), "a", None, 10).await.unwrap();
+}
+
+#[tokio::test]
+async fn body_of_unknown_size_may_fill_the_container() {
+    let fixture = Fixture::new().await;
+    fixture.put("a", 10).await.unwrap();
+    fixture.put("b", 10).await.unwrap();
+    let full = fixture.put_as(&Authority::system(), "c", None, 6).await.unwrap_err();
+    assert!(matches!(full, PutContainerFileError::ContainerFull(25)), "{full}");
+    fixture.put_as(&Authority::system(), "c", None, 5).await.unwrap();
+    assert!(fixture.put.running.lock().unwrap().is_empty(), "places are returned");
+}
+
+/// A source that deletes the workspace between two pieces.
+struct Deletion(Arc<dyn WorkspaceRepository>, WorkspaceId, u8);
+
+#[async_trait]
+impl ByteSource for Deletion {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.2 += 1;
+        if self.2 > 2 {
+            return Ok(None);
+        }
+        if self.2 == 2 {
+            let workspace = self.0.find(self.1).await?.unwrap();
+            let audit = AuditDraft::change(&Actor::system(), "workspace.delete", "workspace", None, None);
+            let deleted = self.0.delete(&workspace, false, 0, &audit).await?;
+            assert!(matches!(deleted, WorkspaceDeletion::Deleted), "{deleted:?}");
+        }
+        Ok(Some(vec![1]))
+    }
+}
+
+#[tokio::test]
+async fn file_is_not_left_in_a_workspace_that_is_deleted_meanwhile() {
+    let fixture = Fixture::new().await;
+    let (name, path) = (ResourceName::from(&fixture.workspace), "a".parse().unwrap());
+    let place = ContainerPlace { workspace: Some(&name), container: &fixture.container, path: &path };
+    let source = Box::new(Deletion(Arc::clone(&fixture.put.workspaces), fixture.workspace, 0));
+    let error = fixture.put.execute(&Authority::system(), place, None, source).await.unwrap_err();
+    assert_eq!((error.kind(), fixture.files().await), (ErrorKind::NotFound, vec![]));
+}
+
+#[tokio::test]
+async fn name_that_the_store_cannot_have_is_the_callers_error() {
+    for (error, kind) in [
+        (PutBlobError::Occupied, ErrorKind::Conflict),
+        (PutBlobError::NameTooLong, ErrorKind::InvalidRequest),
+        (PutBlobError::Store(StoreError::unavailable("x")), ErrorKind::Unavailable),
+    ] {
+        assert_eq!(PutContainerFileError::from(error).kind(), kind);
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,14 @@ use crate::testing::{
 use crate::version::IfMatch;
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
+#[test]
+fn content_that_is_gone_counts_as_deleted() {
+    let gone = ChangeApiKeyError::Name(NameError::Unknown);
+    assert!(unless_gone::<(), _>(Err(gone)).is_ok());
+    let failed = ChangeApiKeyError::Store(StoreError::unavailable("x"));
+    assert_eq!(unless_gone::<(), _>(Err(failed)).unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
 struct Fixture {
     store: MemoryStore,
     clock: Arc<FixedClock>,
