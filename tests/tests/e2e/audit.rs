@@ -138,6 +138,27 @@ async fn denied_changes_are_recorded_as_counts() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn denied_command_is_recorded_with_and_without_a_server() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let instance = &gateway.instance;
+    let delete = ["key", "delete", "00000000-0000-7000-8000-000000000001"];
+    let denied = async || {
+        let all = entries(instance).await?.into_iter();
+        anyhow::Ok(all.filter(|entry| entry["outcome"] == "denied").collect::<Vec<Value>>())
+    };
+    ensure!(instance.refused(&delete).await?.contains("not found"));
+    gateway.server.stop().await?;
+    ensure!(denied().await?.len() == 1, "{:?}", denied().await?);
+    ensure!(instance.refused(&delete).await?.contains("not found"));
+    let all = denied().await?;
+    ensure!(all.len() == 2, "{all:?}");
+    for member in ["actor", "action", "subject", "details"] {
+        ensure!(all[0][member] == all[1][member], "{member}: {all:?}");
+    }
+    Ok(())
+}
+
 /// Returns the violation that `audit verify` reports for a log with tampering.
 async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
     let output = instance.run(&[&["audit", "verify", "--json"], arguments].concat()).await?;

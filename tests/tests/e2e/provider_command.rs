@@ -1,5 +1,7 @@
 //! `tollgate provider test`, and the credential check of `doctor`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -97,8 +99,16 @@ async fn added_provider_answers_in_the_running_server() -> Result<()> {
     ensure!(code == Some(0) && preview["written"] == false && preview["test"]["ok"] == true, "{preview}");
     ensure!(std::fs::read_to_string(&file)? == before, "the file changed");
 
+    // As installed: the file is root's, and its group that of the server. Only root can give files away.
+    let is_root = std::fs::metadata(&file)?.uid() == 0;
+    if is_root {
+        chown(&file, Some(0), Some(61_002))?;
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640))?;
+    }
     let (added, code) = run(with(&["--key-env", "ALPHA_API_KEY", "--yes"])).await?;
     ensure!(code == Some(0) && added["written"] == true, "{added}");
+    let metadata = std::fs::metadata(&file)?;
+    ensure!(!is_root || (metadata.gid(), metadata.mode() & 0o777) == (61_002, 0o640), "{metadata:?}");
     ensure!(added["reloaded"].as_array().is_some_and(|ids| ids.len() == 1), "{added}");
     let after = std::fs::read_to_string(&file)?;
     ensure!(before.lines().all(|line| after.contains(line)) && !after.contains("alpha-secret"), "{after}");

@@ -61,6 +61,22 @@ impl Site {
 }
 
 #[tokio::test]
+async fn nothing_starts_while_a_command_has_the_database_alone() -> Result<()> {
+    let instance = Instance::new("")?;
+    instance.json(&["workspace", "list"]).await?;
+    let mut lock = instance.database().into_os_string();
+    lock.push(".serving");
+    let lock = std::fs::File::options().write(true).open(lock)?;
+    lock.lock()?;
+    for command in [&["serve"][..], &["workspace", "list"]] {
+        let said = instance.refused(command).await?;
+        ensure!(said.contains("another process uses the database alone"), "{command:?}: {said}");
+    }
+    lock.unlock()?;
+    instance.serve().await?.stop().await
+}
+
+#[tokio::test]
 async fn instance_moves_to_postgres_and_back() -> Result<()> {
     let (mut site, server) = Site::start().await?;
     let file = format!("sqlite://{}", site.instance.database().display());

@@ -144,7 +144,10 @@ pub(crate) fn date(query: &str, name: &str) -> Result<Option<NaiveDate>, ApiErro
 }
 
 fn parse_date(text: &str) -> Option<NaiveDate> {
-    (text.len() == 10).then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
+    // Chrono also reads signs, spaces and years of other lengths.
+    let fits = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+    let is_date = text.len() == 10 && text.bytes().enumerate().all(fits);
+    is_date.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
 }
 
 /// Returns the value of the parameter `name` as a time: an RFC 3339 time in UTC, or a date for its beginning.
@@ -277,7 +280,9 @@ mod tests {
         }
         let day = |query: &str| date(query, "since").map_err(|error| error.text().to_owned());
         assert_eq!(day("since=2026-11-27").unwrap().unwrap().to_string(), "2026-11-27");
-        assert!(day("since=2026-11-27T09:30:00Z").unwrap_err().contains("YYYY-MM-DD"));
+        for query in ["2026-11-27T09:30:00Z", "-9999-1-01", "%2B99999-1-1", "2026-+1-+1", "2026-02-30", "20261127.."] {
+            assert!(day(&format!("since={query}")).unwrap_err().contains("YYYY-MM-DD"), "{query}");
+        }
     }
 
     #[test]

@@ -109,7 +109,9 @@ pub enum CreateApiKeyError {
     #[error("guardrail not found in the workspace of the key")]
     UnknownGuardrail,
     /// Another key has the name.
-    #[error("a key named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate")]
+    #[error(
+        "a key named {0:?} exists already: choose another name, or allow a second one (--allow-duplicate, without unique_name=true)"
+    )]
     NameTaken(String),
     /// The store or the random source failed.
     #[error("the key could not be stored")]

@@ -63,7 +63,7 @@ pub enum WorkspaceError {
     InvalidName(#[from] InvalidWorkspaceName),
     /// Another workspace has the name.
     #[error(
-        "a workspace named {0:?} exists already: choose another name, or allow a second one with --allow-duplicate"
+        "a workspace named {0:?} exists already: choose another name, or allow a second one (--allow-duplicate, without unique_name=true)"
     )]
     NameTaken(String),
     /// The slug is invalid.

@@ -1,8 +1,8 @@
 //! `tollgate provider add`: adds a provider and its endpoints to the configuration file.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io::{BufRead, IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub async fn run(context: &Context, args: AddProviderArgs) -> anyhow::Result<Exi
     }
     let slug = args.slug.clone().unwrap_or_else(|| args.name.clone());
     let (key, typed) = key_of(&args, &preset, &slug, &file, asks)?;
-    let typed = typed.map(|secret| TypedKey::store(&key, &secret)).transpose()?;
+    let typed = typed.map(|secret| TypedKey::store(&key, &secret, &file)).transpose()?;
 
     let mut document: DocumentMut = before.parse().context("the configuration file cannot be read as TOML")?;
     let tables = preset.add_to(&mut document, &slug, &key)?;
@@ -106,7 +106,7 @@ impl Addition {
             (false, _) => return format!("{tables}\nNothing was written to {}.", self.file),
             (true, true) => ("No server is running.", "serve"),
             (true, false) => (
-                "The running server reloads it.",
+                "The running server was told to reload it; its log says if it cannot.",
                 "ask MODEL --question \"Is it urgent?\" --state \"The pump is on fire.\"",
             ),
         };
@@ -169,11 +169,18 @@ fn answer(question: &str, mut input: impl BufRead) -> anyhow::Result<String> {
 struct TypedKey(Option<PathBuf>);
 
 impl TypedKey {
-    fn store(key: &KeySource, secret: &str) -> anyhow::Result<Self> {
+    /// Stores the key for the owner of the configuration file, and for its group if only that may read the file, too.
+    fn store(key: &KeySource, secret: &str, configuration: &Path) -> anyhow::Result<Self> {
         let KeySource::File(path) = key else { bail!("a typed key needs a file") };
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut file = created.with_context(|| format!("cannot create {} for the key", path.display()))?;
         let stored = Self(Some(path.clone()));
+        if let Ok(metadata) = fs::metadata(configuration) {
+            give_to_owner(&file, &metadata)?;
+            if metadata.mode() & 0o047 == 0o040 {
+                file.set_permissions(Permissions::from_mode(0o640))?;
+            }
+        }
         writeln!(file, "{secret}").and_then(|()| file.sync_all()).context("cannot write the key")?;
         Ok(stored)
     }
@@ -192,7 +199,17 @@ impl Drop for TypedKey {
     }
 }
 
-/// Replaces the file at once: a reader sees the old text or the new one. Its permissions stay.
+/// Gives a new file to the owner and the group of the configuration file. Only root gives files away, and must: the
+/// server of another user could not read them.
+fn give_to_owner(created: &fs::File, configuration: &Metadata) -> anyhow::Result<()> {
+    let (own, owner) = (created.metadata()?, (configuration.uid(), configuration.gid()));
+    if (own.uid(), own.gid()) != owner {
+        fchown(created, Some(owner.0), Some(owner.1)).context("cannot give the file to the configuration's owner")?;
+    }
+    Ok(())
+}
+
+/// Replaces the file at once: a reader sees the old text or the new one. Its owner, group and permissions stay.
 fn replace(file: &Path, before: &str, after: &str) -> anyhow::Result<()> {
     let shown = file.display();
     // The file behind a symbolic link is replaced, not the link.
@@ -202,7 +219,9 @@ fn replace(file: &Path, before: &str, after: &str) -> anyhow::Result<()> {
     new.write_all(after.as_bytes()).and_then(|()| new.as_file().sync_all()).context("cannot write the new file")?;
     if target.exists() {
         ensure!(read_text(&target)? == before, "{shown} was changed meanwhile; nothing was written");
-        fs::set_permissions(new.path(), fs::metadata(&target)?.permissions())?;
+        let metadata = fs::metadata(&target)?;
+        give_to_owner(new.as_file(), &metadata)?;
+        fs::set_permissions(new.path(), metadata.permissions())?;
     }
     new.persist(&target).map_err(|error| error.error).with_context(|| format!("cannot replace {shown}"))?;
     Ok(())

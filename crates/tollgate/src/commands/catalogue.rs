@@ -66,12 +66,10 @@ async fn import(api: &Api<'_>, file: &str, options: ImportOptions) -> anyhow::Re
     };
     let done = if options.dry_run || !options.replace {
         send(options.dry_run, None).await?
-    } else if options.confirmed {
-        send(false, Some("*")).await?
     } else {
         let preview = send(true, None).await?;
         let removed = removed_models(&preview);
-        if !removed.is_empty() {
+        if !removed.is_empty() && !options.confirmed {
             let removal = format!("--replace removes {} of the stored rows: {}", removed.len(), enumerate(&removed));
             let hint = "--yes confirms, --dry-run shows the result";
             ensure!(confirm(&api.context.output, &removal, "Remove them?", hint)?, "nothing was imported");

@@ -11,7 +11,7 @@ use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings};
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
 use super::{Background, ProcessMetrics, Reloader, ServerLock, SocketFile, SocketFolder, Stores};
-use crate::config::{Config, Environment, StorageConfig};
+use crate::config::{Config, Environment};
 
 /// The longest time in which a client may send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -33,8 +33,11 @@ impl Instance {
     /// Builds the instance and binds the port. The reloader replaces its configuration while it serves.
     ///
     /// # Errors
-    /// A provider's settings are invalid, the catalogue cannot be read, or the port cannot be bound.
+    /// Another process uses the database alone, a provider's settings are invalid, the catalogue cannot be read, or the port
+    /// cannot be bound.
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
+        // Before anything is written: a copy of the database must not miss it.
+        let lock = if config.storage.read_only { None } else { ServerLock::share(&config.storage.file).await? };
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
         let start = StartContext {
@@ -53,9 +56,7 @@ impl Instance {
         measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
         let socket = listen_for_operator(config, &stores, &mut application).await;
-        let mut lock = None;
         if !config.storage.read_only {
-            lock = take_server_lock(&config.storage).await;
             background.sweep(&stores);
         }
         Ok((Self { application, metrics, background, stores, socket, _lock: lock }, reloader))
@@ -113,14 +114,6 @@ impl Instance {
         self.stores.database.close().await;
         Ok(())
     }
-}
-
-/// A missing lock is harmless: a command that needs the database alone is then not rejected beside this server.
-async fn take_server_lock(storage: &StorageConfig) -> Option<ServerLock> {
-    ServerLock::take(&storage.file)
-        .await
-        .inspect_err(|error| tracing::debug!(%error, "database folder does not support file locks"))
-        .ok()
 }
 
 /// Binds the metrics port, if one is configured.

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use api_actix::serve_operator;
 use domain::authority::Authority;
 use tempfile::TempDir;
@@ -87,15 +87,6 @@ impl PrivateApplication {
 /// server that has started meanwhile.
 async fn take_lock(config: &Config) -> anyhow::Result<Result<Option<ServerLock>, String>> {
     let file = &config.storage.file;
-    let lock = match ServerLock::take(file).await {
-        Ok(lock) => Some(lock),
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            bail!("another process uses the database alone; repeat the command after its end")
-        }
-        Err(error) => {
-            tracing::debug!(%error, "database folder does not support file locks");
-            None
-        }
-    };
+    let lock = ServerLock::share(file).await?;
     Ok(SocketFolder::of(file).find_server().await?.map_or(Ok(lock), Err))
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use adapters_system::DescriptorLimit;
+use anyhow::bail;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
@@ -153,11 +154,24 @@ impl ServerLock {
         }
     }
 
-    /// Takes the lock, shared with other servers.
+    /// Takes the lock, shared with other servers and commands; `None` if the file system does not support locks.
     ///
     /// # Errors
-    /// The file cannot be created, or its file system does not support locks.
-    pub async fn take(database: &Path) -> io::Result<Self> {
+    /// Another process uses the database alone, such as a copy of it.
+    pub async fn share(database: &Path) -> anyhow::Result<Option<Self>> {
+        match Self::take(database).await {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                bail!("another process uses the database alone; repeat the command after its end")
+            }
+            Err(error) => {
+                tracing::debug!(%error, "database folder does not support file locks");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn take(database: &Path) -> io::Result<Self> {
         let file = open(database)?;
         let taken = async {
             loop {

@@ -80,7 +80,7 @@ pub struct StartContext<'a> {
     pub background: &'a Background,
     /// The metrics of the process.
     pub measures: &'a ProcessMetrics,
-    /// True for the application of one command: it has no journal and no background task.
+    /// True for the application of one command: it has no journal, and writes down denied changes only.
     pub is_private: bool,
 }
 
@@ -166,9 +166,10 @@ impl<'a> FollowedStores<'a> {
         let StartContext { config, stores, background, measures, .. } = self.start;
         let reports = Arc::new(stores.reports());
         let random = routed::randomness(config)?;
+        let denied_changes = (!self.start.is_read_only()).then(|| background.record_denied_changes(stores));
         if !self.start.has_journal() {
             let running = Arc::new(RunningPromotions::new(|| None));
-            return Ok(JournaledProcess { followed: self, writers: None, reports, running, random });
+            return Ok(JournaledProcess { followed: self, writers: None, denied_changes, reports, running, random });
         }
         // Before the first record of this process.
         background.maintain_usage_months(stores.database.clone()).await;
@@ -178,28 +179,28 @@ impl<'a> FollowedStores<'a> {
         // Before a step that can fail: a failed start, too, releases the promotions of dead processes.
         background.release_promotions(config, stores, Arc::clone(&running)).await;
         self.rates.count_replicas(Arc::clone(&ledger), config, stores, background).await;
-        let denied_changes = background.record_denied_changes(stores);
         let rejections = background.record_rejections(stores);
         stores.start_checkpoint_task().await?;
         start_retention(self.start, Arc::clone(&random));
         measures.watch_journal(&ledger);
-        let writers = Some(Writers { ledger, denied_changes, rejections });
-        Ok(JournaledProcess { followed: self, writers, reports, running, random })
+        let writers = Some(Writers { ledger, rejections });
+        Ok(JournaledProcess { followed: self, writers, denied_changes, reports, running, random })
     }
 }
 
-/// The ledger and the recorders of a process that writes.
+/// The ledger and the recorder of a process that answers requests.
 struct Writers {
     ledger: Arc<RenewingLedger>,
-    denied_changes: Arc<dyn DeniedChangeRecorder>,
     rejections: Arc<dyn RejectionRecorder>,
 }
 
 /// The second stage: the charges of dead processes are recovered, and this process can charge.
 pub struct JournaledProcess<'a> {
     followed: FollowedStores<'a>,
-    /// `None` if the database is read-only.
+    /// `None` if the database is read-only, and for one command.
     writers: Option<Writers>,
+    /// `None` if the database is read-only.
+    denied_changes: Option<Arc<dyn DeniedChangeRecorder>>,
     reports: Arc<SeaOrmLedgerReports>,
     running: Arc<RunningPromotions>,
     random: Arc<dyn Randomness>,
@@ -219,16 +220,11 @@ impl JournaledProcess<'_> {
     /// # Errors
     /// The destinations of traces cannot be read, or a thread cannot be started.
     pub async fn serve(self) -> anyhow::Result<ServingParts> {
-        let Self { followed: FollowedStores { start, upstreams, changes, rates }, writers, reports, running, random } =
-            self;
+        let Self { followed, writers, denied_changes, reports, running, random } = self;
+        let FollowedStores { start, upstreams, changes, rates } = followed;
         let StartContext { config, environment, stores, background, measures, .. } = start;
         let clock = || Arc::clone(&stores.clock);
-        let (ledger, denied_changes, rejections) = match writers {
-            Some(Writers { ledger, denied_changes, rejections }) => {
-                (Some(ledger), Some(denied_changes), Some(rejections))
-            }
-            None => (None, None, None),
-        };
+        let (ledger, rejections) = writers.map(|Writers { ledger, rejections }| (ledger, rejections)).unzip();
         let probes = probes(start, &changes.watcher, &rates, ledger.as_ref());
         let broadcaster: Arc<dyn Broadcast> = if start.is_private {
             Arc::new(NoBroadcast)

@@ -67,7 +67,7 @@ fn describe_list() -> Operation {
     let operation = Operation::management(
         "listGuardrailKeyAssignments",
         "List the keys of a guardrail",
-        "By guardrail, newest assignment first.",
+        "Newest assignment first.",
     );
     PageRange::describe(operation, DEFAULT_LIMIT)
         .answer(body, "The assignments", &[400, 404, 409])
@@ -92,9 +92,12 @@ pub(crate) const LIST_ALL: Route = Route::management(
 
 fn describe_list_all() -> Operation {
     let body = list_response();
-    let operation =
-        Operation::management("listKeyAssignments", "List keys with a guardrail", "Newest assignment first.")
-            .parameter(describe_filter(ALL_WORKSPACES));
+    let operation = Operation::management(
+        "listKeyAssignments",
+        "List keys with a guardrail",
+        "By guardrail, newest assignment first.",
+    )
+    .parameter(describe_filter(ALL_WORKSPACES));
     PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The assignments", &[400, 404, 409])
 }
 
