@@ -222,6 +222,7 @@ async fn deletion_removes_the_folders_that_it_leaves_empty() {
         store.delete(&key(&format!("containers/{name}"))).await.unwrap();
     }
     assert!(!containers.join("w/c/a").exists() && containers.join("w/c").exists() && containers.join("w/new").exists());
+    store.put(&key("containers/w/c/a"), MemoryByteSource::new(["x"]).boxed()).await.unwrap();
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn file_is_written_to_each_free_name_and_replaces_no_folder_or_link() -> R
     for path in ["folder", "link/x", "pipe/x"] {
         gateway.server.send(&put(path)).await?.error(409, "in the way")?;
     }
-    // What the sandbox cannot show is replaced.
+    // Links and pipes are no files, so a file replaces them.
     for path in ["link", "pipe", "folder/x"] {
         gateway.server.send(&put(path)).await?.ok()?;
     }

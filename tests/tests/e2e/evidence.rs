@@ -107,7 +107,7 @@ async fn report_of_evidence_counts_labels_by_source_and_has_no_threshold() -> Re
     let report = ["eval", "report", "--preset", "triage", "--json"];
     let output = instance.run(&[&report[..], &["--html", "report.html"]].concat()).await?;
     let said = String::from_utf8_lossy(&output.stderr);
-    // Nobody labels the other questions, so they are left out.
+    // The other questions have no label, so they are left out.
     ensure!(output.status.code() == Some(0), "{said}");
     let shown: Value = serde_json::from_slice(&output.stdout)?;
     let groups = shown["data"]["groups"].as_array().context("no groups")?;

@@ -61,7 +61,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn nothing_starts_while_a_command_has_the_database_alone() -> Result<()> {
+async fn server_and_commands_wait_for_a_command_that_has_the_database_alone() -> Result<()> {
     let instance = Instance::new("")?;
     instance.json(&["workspace", "list"]).await?;
     let mut lock = instance.database().into_os_string();

@@ -17,7 +17,6 @@ suite! {
         put_stores_content,
         put_replaces_object,
         put_leaves_nothing_when_source_fails,
-        put_takes_the_names_that_deletions_left,
         objects_of_one_folder_come_and_go_at_once,
         partial_object_is_invisible,
         copy_is_complete,
@@ -100,15 +99,6 @@ async fn put_leaves_nothing_when_source_fails(blobs: &Blobs) {
     assert_eq!(size(blobs, "documents/w/new").await, None);
     assert_content(blobs, "documents/w/old", b"old").await;
     assert_eq!(names(blobs, "documents/").await, ["documents/w/old"], "nothing half-written is listed");
-}
-
-async fn put_takes_the_names_that_deletions_left(blobs: &Blobs) {
-    for name in ["containers/w/c/a/b/c", "containers/w/c/a/b", "containers/w/c/a/b/d", "containers/w/c/a"] {
-        put(blobs, name, b"x").await;
-        assert_eq!(names(blobs, "containers/").await, [name]);
-        assert!(blobs.store.delete(&key(name)).await.unwrap(), "{name}");
-    }
-    assert_eq!(names(blobs, "containers/").await, [""; 0]);
 }
 
 async fn objects_of_one_folder_come_and_go_at_once(blobs: &Blobs) {
