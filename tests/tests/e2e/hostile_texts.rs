@@ -28,9 +28,9 @@ async fn nul_in_a_path_a_query_or_a_body_is_never_a_server_error() -> Result<()>
             cases.push((format!("{bare}?{name}={text}"), scopes.fill(body)));
         }
         if !body.is_empty() {
-            let base = serde_json::from_str(&scopes.fill(body))?;
+            let filled = serde_json::from_str(&scopes.fill(body))?;
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-            let variants = with_nul(&document, schema, &base, 4);
+            let variants = with_nul(&document, schema, &filled, 4);
             texts += variants.len();
             cases.extend(variants.into_iter().map(|body| (full.clone(), body.to_string())));
         }

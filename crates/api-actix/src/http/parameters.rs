@@ -182,16 +182,16 @@ pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
 
 fn decode(text: &str) -> Option<String> {
     let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
-    percent_decode(spaced.as_bytes()).decode_utf8().ok().filter(is_storable).map(Cow::into_owned)
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().filter(|text| is_storable(text)).map(Cow::into_owned)
 }
 
 /// Decodes a path segment; returns `None` if it is not UTF-8 or has a NUL.
 pub(crate) fn segment(segment: &str) -> Option<Cow<'_, str>> {
-    percent_decode_str(segment).decode_utf8().ok().filter(is_storable)
+    percent_decode_str(segment).decode_utf8().ok().filter(|text| is_storable(text))
 }
 
 /// No stored text has a NUL, and PostgreSQL fails statements that ask for one.
-fn is_storable(text: &Cow<'_, str>) -> bool {
+fn is_storable(text: &str) -> bool {
     !text.contains('\0')
 }
 

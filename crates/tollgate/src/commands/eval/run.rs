@@ -152,6 +152,13 @@ struct ModelEndpoint {
     escalated_questions: EscalatedQuestions,
 }
 
+impl ModelEndpoint {
+    /// Returns what tells the figures of its answers from those of others.
+    fn group(&self) -> (&str, &str, EscalatedQuestions) {
+        (&self.provider, &self.wire, self.escalated_questions)
+    }
+}
+
 impl Model {
     async fn read(context: &Context, server: &Server, name: &str) -> anyhow::Result<Self> {
         let (author, slug) = name.split_once('/').with_context(|| format!("--model {name:?} is not AUTHOR/SLUG"))?;
@@ -184,10 +191,7 @@ impl Model {
     /// Several providers, or several endpoints of one, may have answered: figures of two of them are never pooled.
     fn endpoint(&self, provider: &str) -> anyhow::Result<&ModelEndpoint> {
         let mut found = self.endpoints.iter().filter(|endpoint| endpoint.provider_name == provider);
-        fn kind(endpoint: &ModelEndpoint) -> (&str, &str, EscalatedQuestions) {
-            (&endpoint.provider, &endpoint.wire, endpoint.escalated_questions)
-        }
-        let first = found.next().filter(|first| found.all(|other| kind(other) == kind(first)));
+        let first = found.next().filter(|first| found.all(|other| other.group() == first.group()));
         first.with_context(|| {
             format!(
                 "the endpoint of the answer by {provider:?} is not known: {} needs a model, or a guardrail of the key, with \
