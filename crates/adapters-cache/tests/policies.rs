@@ -152,10 +152,6 @@ impl GuardrailRepository for FakePorts {
         unavailable()
     }
 
-    async fn set_default(&self, _: WorkspaceId, _: Option<GuardrailId>, _: &AuditDraft) -> Result<bool, StoreError> {
-        unavailable()
-    }
-
     async fn assign_keys<'a>(
         &self,
         _: GuardrailId,

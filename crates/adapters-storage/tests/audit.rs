@@ -60,7 +60,9 @@ async fn rows_stay_accounted_for_after_service_changes() {
     assert_whole("insert_fixtures").await;
     add_credit(&workspaces, workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
     assert_whole("credit").await;
-    guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
+    domain::testing::set_default_guardrail(&workspaces, workspace_id(1), Some(guardrail_id(1)), &audit())
+        .await
+        .unwrap();
     assert_whole("default").await;
     domain::testing::assign_keys(&guardrails, guardrail_id(2), &[key_id(2).into(), key_id(3).into()], &Actor::system())
         .await

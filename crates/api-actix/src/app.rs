@@ -54,6 +54,7 @@ pub(crate) const ROUTES: &[Route] = &[
     workspaces::change::UPDATE,
     workspaces::delete::ROUTE,
     workspaces::budgets::LIST,
+    workspaces::budgets::CHANGE,
     workspaces::budgets::GET,
     workspaces::budgets::SET,
     workspaces::budgets::DELETE,

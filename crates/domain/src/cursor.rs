@@ -9,6 +9,29 @@ use sha2::{Digest, Sha256};
 #[error("cursor must be the cursor of a page of the same list, with the same filter and key")]
 pub struct InvalidCursor;
 
+/// The size of the elements after which a page ends, also before its limit.
+pub const PAGE_BYTES: u64 = 1 << 20;
+
+/// The number of elements of the next read of a list: a read of large elements takes about [`PAGE_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadSize(u64);
+
+impl ReadSize {
+    /// The size of the first read, before which the size of the elements is unknown.
+    pub const FIRST: Self = Self(16);
+    const MAX: u64 = 250;
+
+    /// Returns the number of elements.
+    pub fn elements(self) -> u64 {
+        self.0
+    }
+
+    /// Adapts to the largest element of a read; growing elements are found in time.
+    pub fn adapt(&mut self, largest_bytes: u64) {
+        self.0 = (PAGE_BYTES / largest_bytes.max(1)).clamp(1, Self::MAX.min(self.0 * 4));
+    }
+}
+
 const DIGEST_BYTES: usize = 16;
 /// No cursor is longer.
 const MAX_CURSOR_BYTES: usize = 256;
@@ -69,6 +92,17 @@ mod tests {
         for other in others {
             assert_eq!(other.decode(&cursor), Err(InvalidCursor));
         }
+    }
+
+    #[test]
+    fn read_size_falls_at_once_and_grows_slowly() {
+        let mut size = ReadSize::FIRST;
+        let mut after = |bytes| {
+            size.adapt(bytes);
+            size.elements()
+        };
+        assert_eq!([after(0), after(600), after(600)], [64, 250, 250]);
+        assert_eq!([after(PAGE_BYTES / 3), after(u64::MAX), after(1), after(1)], [3, 1, 4, 16]);
     }
 
     proptest! {

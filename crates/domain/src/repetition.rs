@@ -82,7 +82,7 @@ pub enum StoredResponse {
     },
 }
 
-/// A request that took effect, with its response.
+/// A request that succeeded, with its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRepetition {
     /// The request.
@@ -91,18 +91,21 @@ pub struct StoredRepetition {
     pub response: StoredResponse,
 }
 
-/// Finds stored requests. Repositories store them with the audit entries of their changes
+/// Stores requests. Repositories store them with the audit entries of their changes
 /// ([`crate::audit::AuditDraft::repetition`]), or with labels.
 ///
 /// # Contract
 /// - A change whose entry has a stored request MUST store it in its own transaction. If a request of this scope is
-///   stored already, the change MUST fail with [`StoreError::Repeated`] and change nothing, also when both run at once.
+///   stored already, the change, or `store`, MUST fail with [`StoreError::Repeated`] and change nothing, also when both run at once.
 /// - A request older than [`REPETITION_KEPT`] does not count as stored.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IdempotentRequests: Send + Sync {
     /// Returns the stored request of this scope.
     async fn find(&self, scope: &RepetitionScope) -> Result<Option<StoredRepetition>, StoreError>;
+
+    /// Stores a request that changed nothing.
+    async fn store(&self, stored: &StoredRepetition) -> Result<(), StoreError>;
 
     /// Removes up to `limit` requests that were stored before `before`, oldest first. Returns their number.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;

@@ -134,29 +134,6 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(state.guardrail_versions.iter().rev().filter(is_wanted).take(limit).cloned().collect())
     }
 
-    async fn set_default(
-        &self,
-        workspace_id: WorkspaceId,
-        guardrail: Option<GuardrailId>,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let mut state = self.0.begin(audit)?;
-        let own = |id: GuardrailId| state.guardrail(id).is_some_and(|found| found.workspace_id == workspace_id);
-        if !guardrail.is_none_or(own) {
-            return Ok(false);
-        }
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == workspace_id) else {
-            return Ok(false);
-        };
-        let is_changed = workspace.default_guardrail_id != guardrail;
-        workspace.default_guardrail_id = guardrail;
-        if is_changed {
-            state.changed(self.0.now(), [ChangeSubject::Workspace(workspace_id)]);
-        }
-        state.note(audit, self.0.now());
-        Ok(true)
-    }
-
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         Ok(self.0.state().guardrail(id).cloned())
     }

@@ -9,7 +9,7 @@ use super::memory_state::{State, StoredMessage};
 use super::memory_store::MemoryOutbox;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
+use crate::observability::{DeadLetterRetry, Destination, DueMessage, Outbox, OutboxStatus};
 use crate::usage::OutboxMessage;
 
 impl StoredMessage {
@@ -109,11 +109,16 @@ impl Outbox for MemoryOutbox {
         })
     }
 
-    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
         let mut state = self.0.state();
-        let dead = state.outbox.iter_mut().filter(|stored| {
-            stored.next_at.is_none() && retry.destination.is_none_or(|wanted| stored.message.destination_id == wanted)
-        });
+        let is_same = |stored: &Destination, seen: &Destination| stored.version() == seen.version();
+        if retry.seen.as_ref().is_some_and(|seen| !state.destinations.iter().any(|stored| is_same(stored, seen))) {
+            return Ok(None);
+        }
+        let dead = state
+            .outbox
+            .iter_mut()
+            .filter(|stored| stored.next_at.is_none() && stored.message.destination_id == retry.destination);
         let mut retried = 0;
         for stored in dead {
             stored.failures = 0;
@@ -123,7 +128,7 @@ impl Outbox for MemoryOutbox {
         if retried > 0 {
             state.note(&retry.audited(retried), self.0.now());
         }
-        Ok(retried)
+        Ok(Some(retried))
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {

@@ -42,6 +42,15 @@ impl IdempotentRequests for MemoryIdempotentRequests {
         Ok(self.0.state().repetition(scope, self.0.now()).cloned())
     }
 
+    async fn store(&self, stored: &StoredRepetition) -> Result<(), StoreError> {
+        let (mut state, now) = (self.0.state(), self.0.now());
+        if state.repetition(&stored.request.scope, now).is_some() {
+            return Err(StoreError::Repeated);
+        }
+        state.repetitions.insert(stored.request.scope.clone(), (stored.clone(), now));
+        Ok(())
+    }
+
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let mut state = self.0.state();
         let mut old: Vec<(DateTime<Utc>, RepetitionScope)> = state

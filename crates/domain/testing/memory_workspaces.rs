@@ -248,7 +248,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
         let mut state = self.0.state();
         let Some(workspace) = state.workspace(id) else { return Ok(None) };
         let before = state.credit(workspace);
-        let (granted, audit) = edit(&state.seen(workspace), &before)?;
+        let (granted, audit) = edit(&before)?;
         state.check_repetition(&audit, self.0.now())?;
         if granted == before.granted {
             return Ok(Some(before));

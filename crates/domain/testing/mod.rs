@@ -1,7 +1,6 @@
 //! Test support: an in-memory fake of every port, and a contract suite per port for the fakes and the real adapters.
 
 mod catalogue;
-mod credits;
 mod decision_ports;
 mod event_count;
 mod faulty_budget_store;
@@ -39,6 +38,7 @@ mod properties;
 mod provider;
 mod random;
 mod system;
+mod workspace_changes;
 
 #[expect(
     clippy::unwrap_used,
@@ -49,7 +49,6 @@ mod system;
 pub mod contract;
 
 pub use catalogue::*;
-pub use credits::*;
 pub use decision_ports::*;
 pub use event_count::*;
 pub use faulty_budget_store::*;
@@ -69,3 +68,4 @@ pub use properties::*;
 pub use provider::*;
 pub use random::*;
 pub use system::*;
+pub use workspace_changes::*;

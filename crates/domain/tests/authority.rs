@@ -33,7 +33,9 @@ use domain::retention::DeleteWorkspace;
 use domain::routing::EndpointDirectory;
 use domain::testing::{FixedClock, FixedSecrets, MemoryBlobStore, MemoryCatalogue, MemoryStore, SequentialIds};
 use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference};
-use domain::workspace::{CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent};
+use domain::workspace::{
+    BudgetsChange, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, WorkspaceChange, WorkspaceContent,
+};
 use futures_util::future::LocalBoxFuture;
 
 struct AcceptAll;
@@ -110,7 +112,7 @@ impl Fixture {
     }
 
     fn workspaces(&self) -> ManageWorkspaces {
-        ManageWorkspaces::new(self.store.workspaces(), Arc::clone(&self.clock) as _)
+        ManageWorkspaces::new(self.store.workspaces(), self.store.limits(), Arc::clone(&self.clock) as _)
     }
 
     fn read_workspaces(&self) -> ReadWorkspaces {
@@ -163,7 +165,9 @@ impl Fixture {
         let draft = GuardrailDraft::named("g").in_workspace(workspace);
         let guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
         let default_guardrail = self.guardrails().create(&Change::plain(&by), &draft).await.unwrap().guardrail.id;
-        self.guardrails().set_default(&by, &default_guardrail.to_string()).await.unwrap();
+        let default =
+            WorkspaceChange { default_guardrail_id: Edit::Set(default_guardrail), ..WorkspaceChange::default() };
+        self.workspaces().update(&Change::plain(&by), &(&workspace).into(), &default).await.unwrap();
         let destination =
             self.destinations().create(&Change::plain(&by), Some(workspace), &webhook()).await.unwrap().id;
         let (change, config) = (Change::plain(&by), preset_config());
@@ -409,18 +413,6 @@ fn guardrail_cases() -> Vec<Case> {
             bounds,
             case!(|f, by, p| f.guardrails().delete(&Change::plain(by), &p.default_guardrail.to_string())),
         ),
-        Case(
-            "set default guardrail",
-            UNRESTRICTED,
-            None,
-            case!(|f, by, p| f.guardrails().set_default(by, &p.guardrail.to_string())),
-        ),
-        Case(
-            "clear default guardrail",
-            UNRESTRICTED,
-            None,
-            case!(|f, by, p| f.guardrails().clear_default(by, Some(p.workspace))),
-        ),
     ]
 }
 
@@ -481,18 +473,7 @@ fn destination_cases() -> Vec<Case> {
                 f.store.destinations(),
                 Arc::clone(&f.clock) as _
             )
-            .execute(&Change::plain(by), Some(p.destination))),
-        ),
-        Case(
-            "retry all dead letters",
-            UNRESTRICTED,
-            None,
-            case!(|f, by, _p| RetryDeadLetters::new(
-                f.store.outbox(),
-                f.store.destinations(),
-                Arc::clone(&f.clock) as _
-            )
-            .execute(&Change::plain(by), None)),
+            .execute(&Change::plain(by), p.destination)),
         ),
     ]
 }
@@ -548,6 +529,16 @@ fn instance_cases() -> Vec<Case> {
                 &(&p.workspace).into(),
                 None,
                 Some(Usd::from_pico(9))
+            )),
+        ),
+        Case(
+            "change budgets",
+            UNRESTRICTED,
+            None,
+            case!(|f, by, p| f.workspaces().change_budgets(
+                &Change::plain(by),
+                &(&p.workspace).into(),
+                BudgetsChange { daily: Edit::Set(Usd::from_pico(7)), ..BudgetsChange::default() }
             )),
         ),
         Case(

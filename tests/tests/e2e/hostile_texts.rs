@@ -19,13 +19,13 @@ async fn nul_in_a_path_a_query_or_a_body_is_never_a_server_error() -> Result<()>
     for (method, path, body, _) in ROUTES {
         let operation = operation(&document, method, path).with_context(|| format!("{method} {path}"))?;
         let full = scopes.fill(path);
-        let bare = full.split('?').next().unwrap_or_default();
+        let route = full.split('?').next().unwrap_or_default();
         let mut cases: Vec<(String, String)> = Vec::new();
         for (placeholder, text) in placeholders(path).flat_map(|name| ENCODED.map(|text| (name, text))) {
             cases.push((scopes.fill(&path.replace(placeholder, text)), scopes.fill(body)));
         }
         for (name, text) in query_names(operation).flat_map(|name| ENCODED.map(|text| (name, text))) {
-            cases.push((format!("{bare}?{name}={text}"), scopes.fill(body)));
+            cases.push((format!("{route}?{name}={text}"), scopes.fill(body)));
         }
         if !body.is_empty() {
             let filled = serde_json::from_str(&scopes.fill(body))?;

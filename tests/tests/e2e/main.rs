@@ -30,6 +30,7 @@ mod exports;
 mod fallback;
 mod file_modes;
 mod files;
+mod foreign_names;
 mod framing;
 mod full_disk;
 mod full_disk_commands;

@@ -207,6 +207,22 @@ async fn default_guardrail_is_changed_by_unrestricted_keys_only() -> Result<()> 
     Ok(())
 }
 
+/// A command sends the whole scope. It does not undo what another one narrowed since it was read.
+#[tokio::test]
+async fn concurrent_narrowings_by_commands_are_both_in_force() -> Result<()> {
+    let scopes = Scopes::start().await?;
+    let instance = &scopes.gateway.instance;
+    for _ in 0..6 {
+        let id = instance.key(&["--management"]).await?.id;
+        let by_access = ["key", "update", &id, "--access", "read"];
+        let by_workspace = ["key", "update", &id, "--workspace", &scopes.workspace];
+        tokio::try_join!(instance.json(&by_access), instance.json(&by_workspace))?;
+        let scope = instance.json(&["key", "show", &id]).await?["management"].clone();
+        ensure!(scope == json!({"access": "read", "workspaces": [scopes.workspace]}), "{scope}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn changed_scope_is_in_force_within_a_second_and_audited() -> Result<()> {
     let scopes = Scopes::start().await?;

@@ -43,6 +43,7 @@ const CHANGES: &[(&str, &str, &str, Again)] = &[
     ("DELETE", "/workspaces/{empty}", "", Gone),
     ("PUT", "/workspaces/{workspace}/budgets/daily", r#"{"limit_usd":1{n}}"#, Same),
     ("DELETE", "/workspaces/{workspace}/budgets/daily", "", Gone),
+    ("PATCH", "/workspaces/{workspace}/budgets", r#"{"monthly":5{n},"lifetime":null}"#, Same),
     ("POST", "/workspaces/{workspace}/credits", r#"{"add_usd":1}"#, Same),
     ("DELETE", "/workspaces/{workspace}/credits", "", Gone),
     (

@@ -32,6 +32,12 @@ impl IdempotentRequests for SeaOrmIdempotentRequests {
         row.map(|row| to_stored(scope, row)).transpose()
     }
 
+    async fn store(&self, stored: &StoredRepetition) -> Result<(), StoreError> {
+        let transaction = self.database.begin().await?;
+        store(&transaction, stored, self.database.now()).await?;
+        transaction.commit().await
+    }
+
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
         let last: Option<i64> = Entity::find()

@@ -108,28 +108,6 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         kept.into_iter().map(|version| to_version(&row, version)).collect()
     }
 
-    async fn set_default(
-        &self,
-        workspace_id: WorkspaceId,
-        guardrail: Option<GuardrailId>,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
-        let transaction = self.database.begin().await?;
-        if let Some(id) = guardrail {
-            let found = find(&transaction, id).await?;
-            if found.is_none_or(|found| found.workspace_id != workspace_id.to_string()) {
-                return Ok(false);
-            }
-        }
-        let guardrail = guardrail.map(|id| id.to_string());
-        let mut rows = RowChanges::default();
-        let placed = set_guardrail(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
-        let Some(is_changed) = placed else { return Ok(false) };
-        let subjects = is_changed.then_some(ChangeSubject::Workspace(workspace_id));
-        commit_change(transaction, self.database.now(), (subjects.as_slice(), LimitChange::None), audit, &rows).await?;
-        Ok(true)
-    }
-
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
         let found = find(self.database.readers()?, id).await?;
         found.as_ref().map(to_guardrail).transpose()

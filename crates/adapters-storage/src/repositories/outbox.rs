@@ -9,13 +9,14 @@ use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
 use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
 use domain::usage::OutboxMessage;
-use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition, Query};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
-use super::rows::{commit_unmanaged_change, destination_exists};
+use super::rows::{commit_unmanaged_change, unchanged};
 use crate::convert::{millis, moment, parse};
+use crate::entities::destinations;
 use crate::entities::outbox::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 use crate::statements::chunks;
@@ -132,7 +133,7 @@ impl Outbox for SeaOrmOutbox {
 
     async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
-        if destination_exists(&transaction, destination).await? {
+        if destination_exists(&transaction, destination, Condition::all()).await? {
             return Ok(0);
         }
         let gone = Entity::delete_many()
@@ -162,21 +163,25 @@ impl Outbox for SeaOrmOutbox {
         Ok(OutboxStatus { pending: count(PENDING).await?, dead: count(DEAD).await?, oldest })
     }
 
-    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut update = Entity::update_many()
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
+        let update = Entity::update_many()
             .col_expr(Column::State, Expr::value(PENDING))
             .col_expr(Column::Attempts, Expr::value(0))
             .col_expr(Column::NextAt, Expr::value(millis(now)))
-            .filter(Column::State.eq(DEAD));
-        if let Some(destination) = retry.destination {
-            update = update.filter(Column::DestinationId.eq(destination.to_string()));
-        }
+            .filter(Column::State.eq(DEAD))
+            .filter(Column::DestinationId.eq(retry.destination.to_string()));
         let transaction = self.database.begin().await?;
+        if let Some(seen) = &retry.seen {
+            let is_seen = unchanged(destinations::Column::UpdatedAt, seen.updated_at.map(millis));
+            if !destination_exists(&transaction, retry.destination, is_seen).await? {
+                return Ok(None);
+            }
+        }
         let retried = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if retried > 0 {
             commit_unmanaged_change(transaction, self.database.now(), &[], &retry.audited(retried)).await?;
         }
-        Ok(retried)
+        Ok(Some(retried))
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
@@ -204,6 +209,16 @@ pub(super) async fn forget(transaction: &impl ConnectionTrait, destination: Dest
         .await
         .map_err(store_error)
         .map(drop)
+}
+
+/// Returns true if the destination exists and meets a condition.
+async fn destination_exists(
+    connection: &impl ConnectionTrait,
+    id: DestinationId,
+    condition: impl IntoCondition,
+) -> Result<bool, StoreError> {
+    let found = destinations::Entity::find_by_id(id.to_string()).filter(condition);
+    Ok(found.count(connection).await.map_err(store_error)? > 0)
 }
 
 fn due_at(now: DateTime<Utc>) -> Condition {

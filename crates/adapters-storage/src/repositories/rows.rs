@@ -5,7 +5,7 @@ use domain::audit::AuditDraft;
 use domain::authority::ManagementScope;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::ids::{DestinationId, WorkspaceId};
+use domain::ids::WorkspaceId;
 use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, Select, Value};
@@ -13,7 +13,7 @@ use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter,
 use crate::audit::{RowChanges, append, workspace_before};
 use crate::change_feed::{LimitChange, record_changes};
 use crate::connections::Transaction;
-use crate::entities::{destinations, workspaces};
+use crate::entities::workspaces;
 use crate::errors::{corrupt, store_error};
 
 /// Selects a workspace unless it is deleted.
@@ -24,15 +24,6 @@ pub(super) fn workspace_by_id(id: WorkspaceId) -> Select<workspaces::Entity> {
 /// Returns true if the workspace exists.
 pub(super) async fn workspace_exists(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<bool, StoreError> {
     Ok(workspace_by_id(id).one(connection).await.map_err(store_error)?.is_some())
-}
-
-/// Returns true if the destination exists.
-pub(super) async fn destination_exists(
-    connection: &impl ConnectionTrait,
-    id: DestinationId,
-) -> Result<bool, StoreError> {
-    let found = destinations::Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
-    Ok(found.is_some())
 }
 
 /// Returns the total spend at the start of the workspace's credit, including earlier charges that were folded later.

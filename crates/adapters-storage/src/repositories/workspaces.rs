@@ -230,7 +230,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
         let spent = total_spend(&transaction, &row.id).await?;
         let before = read_credit(&row, spent)?;
-        let (granted, audit) = edit(&to_workspace(&transaction, row.clone()).await?, &before)?;
+        let (granted, audit) = edit(&before)?;
         if granted == before.granted {
             return Ok(Some(before));
         }

@@ -22,8 +22,8 @@ fn describe() -> Operation {
     let body = BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log.");
     let (_, _, max) = parameters::PAGE_LIMITS;
     let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
-    let description = "Newest first. A request reads at most 100,000 entries: a page may have fewer entries than \
-                       `limit`, also none, and a cursor. Needs read access to all workspaces.";
+    let description = "Newest first. A request reads at most 100,000 entries and returns about 1 MiB: a page may have \
+                       fewer entries than `limit`, also none, and a cursor. Needs read access to all workspaces.";
     Operation::management("listAuditEntries", "List the audit log", description)
         .parameter(text("actor", "A text that the actor contains, such as `key:` or `user:ann`."))
         .parameter(text("action", "A text that the action contains, such as `key.` or `guardrail.update`."))

@@ -4,6 +4,7 @@ use domain::api_key::{GetOwnKeyError, OwnKey};
 
 use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
+use crate::http::change::RecordResponse;
 
 pub(crate) const ROUTE: Route =
     Route::any_key(Method::Get, "/key", |call, caller, _| Box::pin(handle(call, caller)), tags::KEYS, describe);
@@ -31,7 +32,7 @@ impl From<GetOwnKeyError> for ApiError {
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let own = call.gateway.services.get_own_key.execute(caller).await?;
-    Ok(Data::respond(StatusCode::OK, View::new(&own)))
+    Ok(RecordResponse::data(StatusCode::OK, View::new(&own)).version(own.record.key.version()).respond())
 }
 
 /// The caller's key.

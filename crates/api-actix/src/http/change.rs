@@ -143,15 +143,29 @@ impl Call<'_> {
             return Ok(response.respond());
         }
         let stored = |result: &R| render(result).to_stored();
-        match execute(Some((&request, &stored))).await {
-            Ok(result) => Ok(render(&result).respond()),
+        let outcome = match execute(Some((&request, &stored))).await {
+            Ok(result) => self.stored(&request, render(&result)).await,
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            Ok(response) => Ok(response.respond()),
             // The request may have lost against its repetition, or its commit may have had no answer.
             Err(error) => match self.repeated(&request).await {
                 Ok(Some(response)) => Ok(response.respond()),
                 Err(conflict) if conflict.is_conflict() => Err(conflict),
-                Ok(None) | Err(_) => Err(error.into()),
+                Ok(None) | Err(_) => Err(error),
             },
         }
+    }
+
+    /// Stores a request that changed nothing, and returns its response. Changes have stored theirs.
+    async fn stored(&self, request: &Repetition, response: RecordResponse) -> Result<RecordResponse, ApiError> {
+        let requests = &self.gateway.services.repetitions;
+        if response.secret_of.is_none() && requests.find(&request.scope).await.map_err(ApiError::store)?.is_none() {
+            let stored = StoredRepetition { request: request.clone(), response: response.to_stored() };
+            requests.store(&stored).await.map_err(ApiError::store)?;
+        }
+        Ok(response)
     }
 
     /// Returns the stored response to an earlier request with this key.
@@ -159,8 +173,9 @@ impl Call<'_> {
         let found = self.gateway.services.repetitions.find(&request.scope).await.map_err(ApiError::store)?;
         let Some(StoredRepetition { request: first, response }) = found else { return Ok(None) };
         if first.fingerprint != request.fingerprint {
-            let message = "The Idempotency-Key was used for another request: its path or body differs.";
-            return Err(ApiError::from_kind(ErrorKind::Conflict).message(message));
+            return Err(ApiError::from_kind(ErrorKind::Conflict).message(
+                "The Idempotency-Key was used for another request: its path or body differs, or the rights of its API key.",
+            ));
         }
         RecordResponse::from_stored(response).map(Some)
     }

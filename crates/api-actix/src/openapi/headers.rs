@@ -10,15 +10,17 @@ use crate::http::export::CSV;
 use crate::http::routes::Route;
 
 /// The schemas of responses with one record, whose entity tag is its version.
-const RECORDS: [&str; 9] = [
+const RECORDS: [&str; 11] = [
     "ApiKeyResponse",
     "ApiKeyWithBudgetsResponse",
     "ApiKeyWithSecret",
     "CatalogueImportResponse",
     "DestinationResponse",
     "GuardrailResponse",
+    "OwnKeyResponse",
     "PresetResponse",
     "WorkspaceBudgetResponse",
+    "WorkspaceCreditResponse",
     "WorkspaceResponse",
 ];
 

@@ -97,6 +97,41 @@ async fn repeated_post_has_one_effect_and_the_first_response() {
 }
 
 #[tokio::test]
+async fn request_that_changed_nothing_keeps_its_key() {
+    let gateway = Setup::new().await.start();
+    let made = create(&gateway, "a", &body("g")).await;
+    let path = format!("/guardrails/{}", made.json()["data"]["id"].as_str().unwrap());
+    let restore = async |version: u8| {
+        send(&gateway, "POST", &format!("{path}/versions/{version}/restore"), &[("Idempotency-Key", "n")], "").await
+    };
+    let first = restore(1).await;
+    assert_eq!((first.status, first.json()["data"]["version"].as_u64()), (200, Some(1)), "nothing to restore");
+    assert_eq!(send(&gateway, "PATCH", &path, &[], r#"{"name":"h"}"#).await.status, 200);
+    assert_eq!(whole(&restore(1).await), whole(&first));
+    assert_eq!(send(&gateway, "GET", &path, &[], "").await.json()["data"]["name"], "h", "no second effect");
+    restore(2).await.expect_error(409);
+}
+
+/// The first response is returned before anything in the request is looked up again.
+#[tokio::test]
+async fn repetition_does_not_depend_on_the_state_of_today() {
+    let gateway = Setup::new().await.start();
+    let made = send(&gateway, "POST", "/workspaces", &[], r#"{"name":"team","slug":"team-a"}"#).await;
+    assert_eq!(made.status, 201);
+    let body = r#"{"model":"sandbox/decider","questions":{"q":{"type":"noul","instructions":"Is it?"}}}"#;
+    let path = "/presets/p/decisions?workspace_id=team-a";
+    let post = async || send(&gateway, "POST", path, &[("Idempotency-Key", "r")], body).await;
+    let first = post().await;
+    assert_eq!(first.status, 200, "{}", first.json());
+    let renamed = send(&gateway, "PATCH", "/workspaces/team-a", &[], r#"{"name":"b","slug":"team-b"}"#).await;
+    assert_eq!(renamed.status, 200);
+    assert_eq!(whole(&post().await), whole(&first));
+    let deleted = send(&gateway, "DELETE", "/workspaces/team-b?with=presets", &[], "").await;
+    assert_eq!(deleted.status, 200, "{}", deleted.json());
+    assert_eq!(whole(&post().await), whole(&first));
+}
+
+#[tokio::test]
 async fn narrowed_key_does_not_get_responses_from_before() {
     let setup = Setup::new().await;
     let keys = setup.store.api_keys();

@@ -372,7 +372,7 @@ impl Setup {
             workspaces: WorkspaceServices {
                 read: ReadWorkspaces::new(self.store.workspaces(), self.store.limits()),
                 create: CreateWorkspace::new(self.store.workspaces(), Arc::new(clock.clone()), Arc::new(ids.clone())),
-                manage: ManageWorkspaces::new(self.store.workspaces(), Arc::new(clock.clone())),
+                manage: ManageWorkspaces::new(self.store.workspaces(), self.store.limits(), Arc::new(clock.clone())),
             },
             repetitions: self.store.repetitions(),
             probes: self.probes,

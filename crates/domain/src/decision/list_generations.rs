@@ -8,7 +8,7 @@ use super::usage_reader::check_read_records;
 use super::{Generation, GenerationNames, ReadUsageError, UsageNames, UsageReader};
 use crate::api_key::Principal;
 use crate::budget::LedgerReader;
-use crate::cursor::{CursorScope, InvalidCursor};
+use crate::cursor::{CursorScope, InvalidCursor, PAGE_BYTES, ReadSize};
 use crate::error::StoreError;
 use crate::naming::ResourceName;
 use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
@@ -60,7 +60,7 @@ impl ListGenerations {
     }
 
     /// Returns a page of the records of a filter from [`Self::narrow`], newest first by their charge. Pages neither
-    /// repeat nor skip a record while others are added.
+    /// repeat nor skip a record while others are added. A page of large records ends before its limit.
     ///
     /// # Errors
     /// The cursor is of another list, filter or caller; the page would read too many records; a store failed.
@@ -80,21 +80,33 @@ impl ListGenerations {
             None => self.ledger.store_pending().await?,
         }
         check_read_records(&*self.usage, &filter).await?;
-        let one_more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-        let mut records = self.usage.list(&filter, one_more).await?;
-        let has_more = records.len() > limit;
+        let (mut size, mut records, mut bytes) = (ReadSize::FIRST, Vec::new(), 0);
+        let mut has_more = true;
+        while has_more && records.len() <= limit && bytes < PAGE_BYTES {
+            let wanted = size.elements().min((limit + 1 - records.len()) as u64);
+            let read = self.read_next(&mut filter, &mut size, wanted).await?;
+            has_more = read.len() as u64 == wanted;
+            bytes += read.iter().map(UsageRecord::stored_bytes).sum::<u64>();
+            records.extend(read);
+        }
         records.truncate(limit);
         let next_cursor = records.last().filter(|_| has_more).map(|last| scope.encode(&position(last)));
         let generations = records.into_iter().map(|record| self.names.resolve(record)).collect();
         Ok(GenerationPage { generations, next_cursor })
     }
 
-    /// Returns the records after those that were read so far, up to `limit`, and advances the filter; for exports.
+    /// Returns the records after those that were read so far, up to `size` and `most`, and advances the filter.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn read_next(&self, filter: &mut UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
-        let records = self.usage.list(filter, limit).await?;
+    pub async fn read_next(
+        &self,
+        filter: &mut UsageFilter,
+        size: &mut ReadSize,
+        most: u64,
+    ) -> Result<Vec<UsageRecord>, StoreError> {
+        let records = self.usage.list(filter, size.elements().min(most)).await?;
+        size.adapt(records.iter().map(UsageRecord::stored_bytes).max().unwrap_or_default());
         if let Some(last) = records.last() {
             filter.after = Some((last.charged_at, last.id.clone()));
         }

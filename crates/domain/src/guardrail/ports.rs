@@ -90,15 +90,6 @@ pub trait GuardrailRepository: Send + Sync {
     /// that of `before` and `before` tells whether the guardrail is the default; returns false otherwise.
     async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Sets the default guardrail of a workspace, or clears it with `None`. Returns false if the workspace does not
-    /// exist or the guardrail belongs to another workspace.
-    async fn set_default(
-        &self,
-        workspace_id: WorkspaceId,
-        guardrail: Option<GuardrailId>,
-        audit: &AuditDraft,
-    ) -> Result<bool, StoreError>;
-
     /// Assigns the guardrail to every key of `keys` that is a live inference key of the guardrail's workspace, and
     /// skips the others. Disabled and expired keys are live, deleted ones are not. An assignment replaces the key's
     /// previous one. Returns the number of keys of `keys` that now have the guardrail, each counted once. `keys` is

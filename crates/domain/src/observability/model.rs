@@ -122,17 +122,16 @@ pub struct OutboxStatus {
 pub struct DeadLetterRetry {
     /// The requesting actor.
     pub actor: Actor,
-    /// The destination whose dead letters are retried; `None` for all.
-    pub destination: Option<DestinationId>,
+    /// The destination whose dead letters are retried.
+    pub destination: DestinationId,
+    /// The state that was read, if it is stored.
+    pub seen: Option<Destination>,
 }
 
 impl DeadLetterRetry {
     /// Returns the audit entry for the number of retried dead letters.
     pub fn audited(&self, retried: u64) -> AuditDraft {
-        let subject = match self.destination {
-            Some(id) => format!("destination {id}"),
-            None => "every destination".to_owned(),
-        };
+        let subject = format!("destination {}", self.destination);
         let details = Json::object([("retried_count", retried.to_string().as_str())]);
         AuditDraft::done(&self.actor, "destination.retry", subject, details)
     }

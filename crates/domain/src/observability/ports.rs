@@ -143,9 +143,10 @@ pub trait Outbox: Send + Sync {
     /// Returns the status of the outbox.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// Makes dead letters due again at `now` without failures. Returns their number. Unless it is zero, the audit entry
-    /// of [`DeadLetterRetry::audited`] is written in the same transaction.
-    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    /// Makes dead letters due again at `now` without failures. Returns their number; `None` if the destination was seen,
+    /// and was changed or deleted since. Unless the number is zero, the audit entry of [`DeadLetterRetry::audited`] is
+    /// written in the same transaction.
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError>;
 
     /// Removes up to `limit` dead letters that were added before `before`. Returns their number.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;

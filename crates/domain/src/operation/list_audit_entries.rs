@@ -6,13 +6,11 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::{AuditEntry, AuditLog};
 use crate::authority::{Authority, Restricted, Right};
-use crate::cursor::{CursorScope, InvalidCursor};
+use crate::cursor::{CursorScope, InvalidCursor, PAGE_BYTES, ReadSize};
 use crate::error::{ErrorKind, StoreError};
 
-/// Entries per read of the log: an entry may have the rules of a guardrail twice.
-const READ_ENTRIES: u64 = 250;
-/// The most reads of a request for one page: 100,000 entries.
-const MAX_READS: usize = 400;
+/// The most entries that a request for one page reads.
+const MAX_READ_ENTRIES: u64 = 100_000;
 
 /// Lists the entries of the audit log, newest first.
 #[derive(Clone)]
@@ -49,11 +47,15 @@ pub struct AuditPage {
 pub struct AuditPosition {
     before: u64,
     is_end: bool,
+    /// The size of the next read: an entry may have the rules of a guardrail twice.
+    size: ReadSize,
+    /// The number of entries that were read.
+    read: u64,
 }
 
 impl AuditPosition {
     /// The position of the newest entry.
-    pub const NEWEST: Self = Self { before: u64::MAX, is_end: false };
+    pub const NEWEST: Self = Self { before: u64::MAX, is_end: false, size: ReadSize::FIRST, read: 0 };
 
     /// Returns true behind the oldest entry.
     pub fn is_end(self) -> bool {
@@ -116,8 +118,8 @@ impl ListAuditEntries {
         if is_empty { Err(ListAuditEntriesError::EmptyRange) } else { Ok(()) }
     }
 
-    /// Returns a page of the selected entries. It reads at most 100,000 entries, and then returns what it found, with a
-    /// cursor. Pages neither repeat nor skip an entry while others are added.
+    /// Returns a page of the selected entries. It reads at most 100,000 entries, returns at most about a mebibyte of them,
+    /// and then returns what it found, with a cursor. Pages neither repeat nor skip an entry while others are added.
     ///
     /// # Errors
     /// As [`Self::check`]; the cursor is of another list, filter or caller; the store failed.
@@ -136,22 +138,22 @@ impl ListAuditEntries {
         if let Some(cursor) = cursor {
             position.before = scope.decode(cursor)?.parse().map_err(|_| InvalidCursor)?;
         }
-        let mut entries = Vec::new();
-        for _ in 0..MAX_READS {
-            entries.extend(self.read_next(filter, &mut position).await?);
-            if position.is_end || entries.len() > limit {
-                break;
-            }
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while !position.is_end && entries.len() <= limit && bytes < PAGE_BYTES && position.read < MAX_READ_ENTRIES {
+            let read = self.read_next(filter, &mut position).await?;
+            bytes += read.iter().map(stored_bytes).sum::<u64>();
+            entries.extend(read);
         }
         if entries.len() > limit {
             entries.truncate(limit);
-            position = AuditPosition { before: entries.last().map_or(0, |last| last.seq), is_end: false };
+            position.is_end = false;
+            position.before = entries.last().map_or(0, |last| last.seq);
         }
         let next_cursor = (!position.is_end).then(|| scope.encode(&position.before.to_string()));
         Ok(AuditPage { entries, next_cursor })
     }
 
-    /// Reads up to 250 entries from a position on, advances it, and returns the selected ones.
+    /// Reads entries from a position on, advances it, and returns the selected ones.
     ///
     /// # Errors
     /// The store failed.
@@ -160,12 +162,21 @@ impl ListAuditEntries {
         filter: &AuditFilter,
         position: &mut AuditPosition,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        let mut read = self.log.read_before(position.before, READ_ENTRIES).await?;
-        position.is_end = (read.len() as u64) < READ_ENTRIES;
+        let size = position.size.elements();
+        let mut read = self.log.read_before(position.before, size).await?;
+        position.is_end = (read.len() as u64) < size;
         position.before = read.last().map_or(0, |last| last.seq);
+        position.read += read.len() as u64;
+        position.size.adapt(read.iter().map(stored_bytes).max().unwrap_or_default());
         read.retain(|entry| filter.selects(entry));
         Ok(read)
     }
+}
+
+/// Estimates the size of an entry.
+fn stored_bytes(entry: &AuditEntry) -> u64 {
+    const ENTRY: usize = 512;
+    (ENTRY + entry.details.text().len()) as u64
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The prepaid credit of a workspace.
 
-use super::{Workspace, WorkspaceError};
-use crate::audit::AuditDraft;
+use super::WorkspaceError;
+use crate::audit::{AuditDraft, RowHasher};
 use crate::money::Usd;
+use crate::version::Version;
 
 /// The prepaid credit of a workspace, and its spend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,10 +15,14 @@ pub struct Credit {
 }
 
 /// Returns the granted credit after a change of the credit, and the audit entry; an error changes nothing.
-pub type CreditEdit<'a> =
-    dyn Fn(&Workspace, &Credit) -> Result<(Option<Usd>, AuditDraft), WorkspaceError> + Send + Sync + 'a;
+pub type CreditEdit<'a> = dyn Fn(&Credit) -> Result<(Option<Usd>, AuditDraft), WorkspaceError> + Send + Sync + 'a;
 
 impl Credit {
+    /// Returns the version of the granted credit; spend does not change it.
+    pub fn version(&self) -> Version {
+        RowHasher::new("credit").number(self.granted.map(Usd::pico)).finish().into()
+    }
+
     /// Returns the credit that is not spent.
     pub fn remaining(&self) -> Option<Usd> {
         self.granted.map(|granted| Usd::from_pico(granted.pico().saturating_sub(self.spent.pico())))

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::audit::AuditDraft;
 use crate::authority::Right;
-use crate::budget::ResetInterval;
+use crate::budget::{LedgerReader, ResetInterval};
 use crate::change::Change;
 use crate::edit::Edit;
 use crate::ids::WorkspaceId;
@@ -17,17 +17,19 @@ use crate::json::Json;
 use crate::money::Usd;
 use crate::naming::{NameError, ResourceName};
 use crate::system::Clock;
+use crate::version::Version;
 
 /// Changes workspaces. Every change needs [`Right::Unrestricted`].
 pub struct ManageWorkspaces {
     workspaces: Arc<dyn WorkspaceRepository>,
+    ledger: Arc<dyn LedgerReader>,
     clock: Arc<dyn Clock>,
 }
 
 impl ManageWorkspaces {
-    /// Wires the ports.
-    pub fn new(workspaces: Arc<dyn WorkspaceRepository>, clock: Arc<dyn Clock>) -> Self {
-        Self { workspaces, clock }
+    /// Wires the ports; `ledger` is that of the process.
+    pub fn new(workspaces: Arc<dyn WorkspaceRepository>, ledger: Arc<dyn LedgerReader>, clock: Arc<dyn Clock>) -> Self {
+        Self { workspaces, ledger, clock }
     }
 
     /// Changes settings and returns the workspace. Absent members keep their value; a change of nothing writes nothing.
@@ -78,6 +80,21 @@ impl ManageWorkspaces {
         self.change(change, "workspace.set_budgets", name, after).await
     }
 
+    /// Changes several budgets at once, and returns the workspace. Concurrent changes are not lost.
+    ///
+    /// # Errors
+    /// As [`Self::set_budget`]. No version is accepted: the budgets have none together.
+    pub async fn change_budgets(
+        &self,
+        change: &Change<'_, Workspace>,
+        name: &ResourceName,
+        edit: BudgetsChange,
+    ) -> Result<Workspace, WorkspaceError> {
+        change.check_version(None::<Version>)?;
+        let after = |before: &Workspace| Ok(Workspace { budgets: edit.of(&before.budgets)?, ..before.clone() });
+        self.change(change, "workspace.set_budgets", name, after).await
+    }
+
     /// Replaces a workspace with the result of `after`. It repeats the change on the newest state if it lost a race.
     async fn change(
         &self,
@@ -112,7 +129,7 @@ impl ManageWorkspaces {
     ///
     /// # Errors
     /// An amount of zero; a negative one for an unlimited workspace; a credit out of the range of [`Usd`]; an unknown
-    /// workspace, or a version of it that the caller does not accept; a store failure.
+    /// workspace, or a version of the credit that the caller does not accept; a store failure.
     pub async fn add_credit(
         &self,
         change: &Change<'_, Credit>,
@@ -134,7 +151,7 @@ impl ManageWorkspaces {
     /// credit starts from zero. Budgets stay.
     ///
     /// # Errors
-    /// No credit; an unknown workspace, or a version of it that the caller does not accept; a store failure.
+    /// No credit; an unknown workspace, or a version of the credit that the caller does not accept; a store failure.
     pub async fn clear_credit(
         &self,
         change: &Change<'_, Credit>,
@@ -151,7 +168,8 @@ impl ManageWorkspaces {
         .await
     }
 
-    /// Replaces the credit by that of `after`, in one transaction: requests are charged at the same time.
+    /// Replaces the credit by that of `after`, in one transaction: requests are charged at the same time. Pending charges
+    /// are stored before, so that the returned credit is that of a read.
     async fn change_credit(
         &self,
         change: &Change<'_, Credit>,
@@ -162,8 +180,9 @@ impl ManageWorkspaces {
         let by = change.by();
         by.check(Right::Unrestricted)?;
         let id = find_visible(&*self.workspaces, by, name).await?.id;
-        let edit = |workspace: &Workspace, before: &Credit| {
-            change.check_version(workspace.version())?;
+        self.ledger.store_pending().await?;
+        let edit = |before: &Credit| {
+            change.check_version(before.version())?;
             let (after, details) = after(before)?;
             let audit = AuditDraft::done(by.actor(), action, subject(id), details);
             Ok((after.granted, change.audited(audit, &after)))

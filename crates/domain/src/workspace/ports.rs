@@ -94,7 +94,7 @@ pub trait WorkspaceRepository: Send + Sync {
     /// Returns the credit; `None` if the workspace does not exist.
     async fn credit(&self, id: WorkspaceId) -> Result<Option<Credit>, StoreError>;
 
-    /// Replaces the granted credit by that of `edit`, which gets the stored workspace and its credit in the transaction.
+    /// Replaces the granted credit by that of `edit`, which gets the stored credit in the transaction.
     /// A first credit starts now: earlier spend does not count. An equal credit changes nothing. Returns the credit
     /// after the change; `None` if the workspace does not exist. A balance out of the range of [`crate::money::Usd`] is
     /// [`StoreError::Corrupt`].

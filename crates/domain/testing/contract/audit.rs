@@ -220,9 +220,7 @@ async fn guardrail_changes_append_one_entry_each(stores: &Stores) {
         Ok(None),
         assign_keys(&**guardrails, guardrail_id(3), &[key_id(1).into()], &draft.actor)
     );
-    assert_entries!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
-    assert_entries!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
-    assert_entries!(stores, 1, Ok(true), guardrails.delete(&placed(2, 2, true), &draft));
+    assert_entries!(stores, 1, Ok(true), guardrails.delete(&placed(2, 2, false), &draft));
     assert_entries!(stores, 0, Ok(false), guardrails.delete(&placed(2, 1, false), &draft));
 }
 

@@ -108,7 +108,6 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     assert!(!delete_key(&*stores.api_keys, key_id(9), LastKeyRule::Waived, &audit()).await.unwrap());
     let unknown = stores.workspaces.update(&workspace(9), &workspace(9), &audit()).await.unwrap();
     assert_eq!(unknown, WorkspaceUpdate::Differs);
-    assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
     assign_keys(&*stores.guardrails, guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(
         !update_guardrail(&*stores.guardrails, &Guardrail { version: 7, ..guardrail(2, 1) }, [false; 2], &audit())

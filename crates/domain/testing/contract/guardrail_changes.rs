@@ -1,6 +1,6 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and audit entries of changes.
 
-use super::super::{assign_keys, join_all};
+use super::super::{assign_keys, join_all, set_default_guardrail};
 use super::Stores;
 use super::samples::{
     add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
@@ -18,6 +18,7 @@ use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::usage::FilterAction;
+use crate::workspace::WorkspaceUpdate;
 
 fn by(name: &str, subject: &str) -> AuditDraft {
     let actor = Actor { name: name.to_owned(), source: Some("203.0.113.7".to_owned()) };
@@ -164,7 +165,7 @@ async fn effective_guardrails(stores: &Stores, key: u64) -> (Option<GuardrailId>
     }
 }
 
-pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
+pub(super) async fn workspace_default_accepts_own_guardrail_only(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
     add_key(stores, &inference_key(1, 1)).await;
@@ -172,25 +173,24 @@ pub(super) async fn set_default_accepts_own_guardrail_only(stores: &Stores) {
         add_guardrail(stores, &guardrail(number, workspace)).await;
     }
     let set = async |workspace: u64, guardrail: Option<u64>| {
-        stores.guardrails.set_default(workspace_id(workspace), guardrail.map(guardrail_id), &audit()).await.unwrap()
+        let (id, guardrail) = (workspace_id(workspace), guardrail.map(guardrail_id));
+        set_default_guardrail(&*stores.workspaces, id, guardrail, &audit()).await.unwrap()
     };
     assert_eq!(effective_guardrails(stores, 1).await, (None, None));
-    for (refused, why) in
-        [((1, Some(20)), "of another workspace"), ((1, Some(99)), "unknown"), ((3, None), "no workspace")]
-    {
+    for (guardrail, why) in [(20, "of another workspace"), (99, "unknown")] {
         let before = (newest_change(stores).await, newest_entry(stores).await);
-        assert!(!set(refused.0, refused.1).await, "{why}");
+        assert_eq!(set(1, Some(guardrail)).await, WorkspaceUpdate::UnknownGuardrail, "{why}");
         assert_eq!((newest_change(stores).await, newest_entry(stores).await), before, "{why}");
     }
     let before = newest_change(stores).await;
-    assert!(set(1, Some(10)).await);
+    assert_eq!(set(1, Some(10)).await, WorkspaceUpdate::Updated);
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(10)), None));
-    assert!(set(1, Some(11)).await, "one in place of the other");
+    assert_eq!(set(1, Some(11)).await, WorkspaceUpdate::Updated, "one in place of the other");
     assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert_eq!(effective_guardrails(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
-    assert!(set(1, None).await);
+    assert_eq!(set(1, None).await, WorkspaceUpdate::Updated);
     assert_eq!(default_of(stores, 1).await, None);
     assert_eq!(effective_guardrails(stores, 1).await, (None, Some(guardrail_id(10))));
     assert_eq!(default_of(stores, 2).await, None, "another workspace is untouched");
@@ -267,8 +267,6 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
             .unwrap()
     );
     wrote("update default").await;
-    assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
-    wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
     assign_keys(&*stores.guardrails, guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
     wrote(&format!("guardrail {}", guardrail_id(10))).await;
@@ -278,7 +276,6 @@ pub(super) async fn changes_write_their_audit_entry(stores: &Stores) {
     assert!(!stores.guardrails.delete(&placed(11, 1, false), &by("again")).await.unwrap());
     assert!(!stores.guardrails.insert(&guardrail(12, 9), false, &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
-    assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("missing")).await.unwrap());
     assert_eq!(
         assign_keys(&*stores.guardrails, guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
         None

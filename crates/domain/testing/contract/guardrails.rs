@@ -1,11 +1,11 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
-use super::super::{assign_keys, delete_key, join_all};
+use super::super::{assign_keys, delete_key, join_all, set_default_guardrail};
 use super::Stores;
 use super::guardrail_changes::{
     change_compares_whether_guardrail_is_default, changes_write_their_audit_entry, concurrent_updates_succeed_once,
-    delete_clears_default, set_default_accepts_own_guardrail_only, update_accepts_next_version_only,
-    update_default_sets_default_in_same_transaction, update_stores_every_field, versions_returns_every_version,
+    delete_clears_default, update_accepts_next_version_only, update_default_sets_default_in_same_transaction,
+    update_stores_every_field, versions_returns_every_version, workspace_default_accepts_own_guardrail_only,
 };
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
@@ -39,7 +39,7 @@ suite! {
         versions_returns_every_version,
         update_accepts_next_version_only,
         concurrent_updates_succeed_once,
-        set_default_accepts_own_guardrail_only,
+        workspace_default_accepts_own_guardrail_only,
         update_default_sets_default_in_same_transaction,
         change_compares_whether_guardrail_is_default,
         delete_clears_default,
@@ -83,7 +83,7 @@ async fn find_returns_inserted_guardrail(stores: &Stores) {
     let listed = stores.guardrails.list(workspace_id(1)).await.unwrap();
     assert_eq!(listed, [guardrail(3, 1), guardrail(2, 1), guardrail(1, 1)], "newest first, of that workspace");
     assert_eq!(stores.guardrails.list(workspace_id(3)).await.unwrap(), []);
-    assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
+    set_default_guardrail(&*stores.workspaces, workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap();
     let placed =
         |number, workspace| PlacedGuardrail { guardrail: guardrail(number, workspace), workspace_default: number == 2 };
     let page =

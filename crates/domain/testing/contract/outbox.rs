@@ -13,7 +13,7 @@ use crate::audit::{Actor, AuditEntry};
 use crate::budget::UsageCharge;
 use crate::ids::OutboxId;
 use crate::json::Json;
-use crate::observability::{DeadLetterRetry, DueMessage};
+use crate::observability::{DeadLetterRetry, Destination, DueMessage};
 use crate::usage::OutboxMessage;
 
 suite! {
@@ -28,6 +28,7 @@ suite! {
         failed_message_is_due_later_with_a_failure,
         postponed_message_has_no_failure,
         dead_letter_waits_for_retry,
+        retry_of_changed_destination_changes_nothing,
         prune_removes_old_dead_letters,
         discard_removes_messages_of_deleted_destinations_only,
         discard_keeps_dead_letters,
@@ -171,32 +172,57 @@ async fn dead_letter_waits_for_retry(stores: &Stores) {
     assert_eq!((status.pending, status.dead), (1, 2));
     assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), [destination_id(2)]);
     assert_eq!(take(stores, 1, later(0)).await, []);
-    let retry = async |destination: Option<u64>| {
-        let actor = Actor { name: "user:root".to_owned(), source: Some("node-1".to_owned()) };
-        let request = DeadLetterRetry { actor, destination: destination.map(destination_id) };
-        stores.outbox.retry_dead_letters(&request, later(1)).await.unwrap()
+    let retry = async |destination: u64| {
+        let request = retry_of(destination, None);
+        stores.outbox.retry_dead_letters(&request, later(1)).await.unwrap().unwrap()
     };
     let already_there = stores.audit.newest(100).await.unwrap().len();
-    assert_eq!(retry(Some(3)).await, 0);
-    assert_eq!(retry(Some(1)).await, 1);
-    assert_eq!(retry(Some(1)).await, 0, "it is dead no more");
+    assert_eq!(retry(3).await, 0);
+    assert_eq!(retry(1).await, 1);
+    assert_eq!(retry(1).await, 0, "it is dead no more");
     assert_eq!(take(stores, 1, later(0)).await, []);
     let retried = take(stores, 1, later(1)).await;
     assert_eq!((numbers(&retried), retried[0].failures), (vec![id(1)], 0), "it begins anew");
     stores.outbox.failed(&[id(3)], None, "given up").await.unwrap();
-    assert_eq!(retry(None).await, 2);
+    assert_eq!(retry(2).await, 2);
     assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
     let entries = stores.audit.newest(100).await.unwrap();
     let entries = &entries[..entries.len() - already_there];
     let said = |entry: &AuditEntry| (entry.subject.clone(), entry.details.text().to_owned());
     let first = (format!("destination {}", destination_id(1)), r#"{"retried_count":1}"#.to_owned());
-    let second = ("every destination".to_owned(), r#"{"retried_count":2}"#.to_owned());
+    let second = (format!("destination {}", destination_id(2)), r#"{"retried_count":2}"#.to_owned());
     assert_eq!(
         entries.iter().map(said).collect::<Vec<_>>(),
         [second, first],
         "one entry for each that changed something"
     );
     assert!(entries.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
+}
+
+fn retry_of(destination: u64, seen: Option<Destination>) -> DeadLetterRetry {
+    let actor = Actor { name: "user:root".to_owned(), source: Some("node-1".to_owned()) };
+    DeadLetterRetry { actor, destination: destination_id(destination), seen }
+}
+
+async fn retry_of_changed_destination_changes_nothing(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let first = destination(1, 1);
+    stores.destinations.insert(&first, 5, &audit()).await.unwrap();
+    put(stores, &[(1, 1)]).await;
+    stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
+    let second = Destination { updated_at: Some(later(7)), ..first.clone() };
+    assert!(stores.destinations.update(&second, first.updated_at, &audit()).await.unwrap());
+    let entries = stores.audit.newest(100).await.unwrap().len();
+    let retry =
+        async |number, seen| stores.outbox.retry_dead_letters(&retry_of(number, Some(seen)), later(1)).await.unwrap();
+    for (number, seen) in
+        [(1, first), (1, Destination { updated_at: Some(later(8)), ..second.clone() }), (2, destination(2, 1))]
+    {
+        assert_eq!(retry(number, seen).await, None);
+    }
+    assert_eq!(stores.outbox.status().await.unwrap().dead, 1);
+    assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries);
+    assert_eq!(retry(1, second).await, Some(1));
 }
 
 async fn prune_removes_old_dead_letters(stores: &Stores) {

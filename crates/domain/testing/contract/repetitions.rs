@@ -19,6 +19,7 @@ suite! {
         find_returns_request_of_a_committed_change,
         find_returns_nothing_for_another_scope_or_an_undone_change,
         repeated_change_fails_and_changes_nothing,
+        request_without_a_change_is_stored_once,
         of_many_concurrent_changes_of_a_scope_one_takes_effect,
         request_counts_as_stored_for_24_hours,
         prune_removes_oldest_first,
@@ -63,6 +64,21 @@ async fn find_returns_request_of_a_committed_change(stores: &Stores) {
         assert!(insert_guardrail(stores, number, request).await.unwrap());
         assert_eq!(stores.repetitions.find(&request.request.scope).await.unwrap().as_ref(), Some(request));
     }
+}
+
+async fn request_without_a_change_is_stored_once(stores: &Stores) {
+    let request = stored(scope("a"));
+    let other =
+        StoredRepetition { request: Repetition { fingerprint: [1; 32], ..request.request.clone() }, ..request.clone() };
+    let (first, second) = (stores.repetitions.store(&request), stores.repetitions.store(&other));
+    let results = join_all([Box::pin(first), Box::pin(second)]).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    assert!(results.iter().any(|result| matches!(result, Err(StoreError::Repeated))), "{results:?}");
+    let found = stores.repetitions.find(&scope("a")).await.unwrap().unwrap();
+    assert_eq!(found, if results[0].is_ok() { request.clone() } else { other });
+    insert_workspace(stores).await;
+    assert!(matches!(insert_guardrail(stores, 10, &request).await, Err(StoreError::Repeated)));
+    assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), []);
 }
 
 async fn find_returns_nothing_for_another_scope_or_an_undone_change(stores: &Stores) {

@@ -14,9 +14,9 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use domain::json::Json;
 use domain::secret::{ApiKeyHash, ApiKeySecret};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
 use http::request::Builder;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_client::before_deadline;
 use http_client::body::{self, ReceivedBody, RequestBody, full, observed};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -35,6 +35,8 @@ const MAX_RESPONSE_BYTES: usize = 256 << 20;
 const GRACE: Duration = Duration::from_secs(10);
 /// The characters that are encoded in a segment of a path.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// The most attempts at a change while others change the resource.
+const MAX_ATTEMPTS: usize = 8;
 /// The most elements of a page.
 const PAGE: usize = 100;
 /// The most elements of a page of an append-only list.
@@ -87,6 +89,28 @@ impl<'a> Api<'a> {
         self.read_json(response).await
     }
 
+    /// Changes a resource by a body that depends on its state, and returns the JSON of the response. If the resource is
+    /// changed in between, `body` gets the new state.
+    ///
+    /// # Errors
+    /// As of [`Self::call`].
+    pub async fn change(&self, path: &str, body: impl Fn(&Json) -> Json) -> anyhow::Result<Json> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let read = self.send(path, Request::builder(), || Ok(full(""))).await?;
+            let version = read.headers().get(ETAG).cloned().context("the server did not send an ETag")?;
+            let text = body(&self.read_json(read).await?).text().to_owned();
+            let request = Request::builder().method(Method::PATCH).header(IF_MATCH, version);
+            let request = request.header(CONTENT_TYPE, "application/json");
+            let response = self.exchange(path, request, || Ok(full(text.clone()))).await?;
+            if response.status() != StatusCode::PRECONDITION_FAILED || attempt == MAX_ATTEMPTS {
+                let response = self.checked(response, path).await?;
+                return self.read_json(response).await;
+            }
+        }
+    }
+
     /// Reads a resource.
     ///
     /// # Errors
@@ -95,25 +119,39 @@ impl<'a> Api<'a> {
         self.call(Method::GET, path, None).await
     }
 
-    /// Reads all pages of a list, as one of `{data, total_count}`. `query` are the parameters with a value.
+    /// Reads all pages of a list, as one of `{data, total_count}`. `query` are the parameters with a value. No element is
+    /// repeated or missed while others write.
     ///
     /// # Errors
-    /// As of [`Self::call`].
+    /// As of [`Self::call`]; the list was changed during each of several reads.
     pub async fn list(&self, path: &str, query: &[(&str, Option<&str>)]) -> anyhow::Result<Json> {
-        let mut found = Vec::new();
-        let limit = PAGE.to_string();
-        loop {
-            let offset = found.len().to_string();
-            let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
-            let page = self.get(&with_query(path, &[query, &range].concat())).await?;
-            let data = elements(&page);
-            let total = pointer(&page, "/total_count").and_then(|total| total.text().parse::<usize>().ok());
-            let is_last = data.is_empty() || total.is_none_or(|total| found.len() + data.len() >= total);
-            found.extend(data);
-            if is_last {
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(found) = self.walk(path, query).await? {
                 let data = Json::array(found.iter().map(Json::text));
                 let total = found.len().to_string();
                 return Ok(Json::object([("data", data.text()), ("total_count", total.as_str())]));
+            }
+        }
+        bail!("the list was changed during each of {MAX_ATTEMPTS} reads; try again")
+    }
+
+    /// Reads all pages of a list. Each begins with the last element of the one before; `None` if it does not, because
+    /// elements were added or removed in between.
+    async fn walk(&self, path: &str, query: &[(&str, Option<&str>)]) -> anyhow::Result<Option<Vec<Json>>> {
+        let mut found: Vec<Json> = Vec::new();
+        let limit = PAGE.to_string();
+        loop {
+            let offset = found.len().saturating_sub(1).to_string();
+            let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
+            let page = self.get(&with_query(path, &[query, &range].concat())).await?;
+            let mut data = elements(&page).into_iter();
+            if found.last().is_some_and(|last| data.next().is_none_or(|first| identity(&first) != identity(last))) {
+                return Ok(None);
+            }
+            let total = pointer(&page, "/total_count").and_then(|total| total.text().parse::<usize>().ok());
+            found.extend(data);
+            if total.is_none_or(|total| found.len() >= total) {
+                return Ok(Some(found));
             }
         }
     }
@@ -162,6 +200,17 @@ impl<'a> Api<'a> {
         &self,
         path: &str,
         request: Builder,
+        build: impl FnMut() -> anyhow::Result<RequestBody>,
+    ) -> anyhow::Result<Response<ReceivedBody>> {
+        let response = self.exchange(path, request, build).await?;
+        self.checked(response, path).await
+    }
+
+    /// Sends a request as [`Self::send`], and returns a response of any status.
+    async fn exchange(
+        &self,
+        path: &str,
+        request: Builder,
         mut build: impl FnMut() -> anyhow::Result<RequestBody>,
     ) -> anyhow::Result<Response<ReceivedBody>> {
         let mut parts = request.uri(format!("{}{path}", self.base_path)).body(())?.into_parts().0;
@@ -178,7 +227,11 @@ impl<'a> Api<'a> {
         let sending = self.door.send(parts, build);
         let sent = while_active(self.max_silence(), || pieces.load(Ordering::Relaxed), sending).await;
         let response: anyhow::Result<_> = sent.unwrap_or_else(|| bail!("it took too long"));
-        let response = response.context("the server did not answer")?;
+        response.context("the server did not answer")
+    }
+
+    /// Returns the response, or its error.
+    async fn checked(&self, response: Response<ReceivedBody>, path: &str) -> anyhow::Result<Response<ReceivedBody>> {
         if response.status().is_client_error() || response.status().is_server_error() {
             return Err(self.error_of(response, path).await);
         }
@@ -306,6 +359,12 @@ impl<'a> Api<'a> {
     pub fn show_text(&self, response: &Json, text: impl FnOnce() -> String) -> anyhow::Result<ExitCode> {
         self.context.output.show_json(response, text)
     }
+}
+
+/// Returns the id of an element, else the whole.
+fn identity(element: &Json) -> String {
+    let id = ["/id", "/key_hash"].iter().find_map(|at| text_at(element, at));
+    id.unwrap_or_else(|| element.text().to_owned())
 }
 
 /// Returns the members of a response's record, one a line.

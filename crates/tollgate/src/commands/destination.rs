@@ -25,12 +25,13 @@ pub async fn run(api: &Api<'_>, command: DestinationCommand) -> anyhow::Result<E
             api.show_next(&created, "destination test {}", "/data/id")
         }
         DestinationCommand::Update { id, fields } => {
-            let (path, mut body) = (path(&id, ""), body(&fields, None)?);
-            if let Some(config) = pointer(&body, "/config") {
-                let config = whole_config(&api.get(&path).await?, &config);
-                body = merged(Some(&body), &object(&[("config", Some(config))]));
-            }
-            api.show(&api.call(Method::PATCH, &path, Some(&body)).await?)
+            let (path, body) = (path(&id, ""), body(&fields, None)?);
+            let Some(config) = pointer(&body, "/config") else {
+                return api.show(&api.call(Method::PATCH, &path, Some(&body)).await?);
+            };
+            let with_config =
+                |record: &Json| merged(Some(&body), &object(&[("config", Some(whole_config(record, &config)))]));
+            api.show(&api.change(&path, with_config).await?)
         }
         DestinationCommand::Delete { id } => api.show(&api.call(Method::DELETE, &path(&id, ""), None).await?),
         DestinationCommand::List { workspace } => {

@@ -109,21 +109,24 @@ async fn update(api: &Api<'_>, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> 
         require_free_name(api, &path, name).await?;
     }
     let is_scope = args.access.is_some() || args.all_workspaces || !args.workspace.is_empty();
-    let mut scope = management(api, args.access, &args.workspace, args.all_workspaces).await?;
-    if is_scope {
-        // The server replaces the scope as a whole.
-        scope = merged(pointer(&api.get(&path).await?, "/data/management").as_ref(), &scope);
-    }
+    let scope = management(api, args.access, &args.workspace, args.all_workspaces).await?;
     let body = object(&[
         ("name", args.name.as_deref().map(Json::string)),
-        ("management", is_scope.then_some(scope)),
         ("limit", edit(args.no_limit, args.limit_usd.as_deref().map(usd).transpose()?)),
         ("limit_reset", args.limit_reset.map(reset)),
         ("requests_per_minute", edit(args.no_rpm, args.rpm.map(|rate| number(&rate)))),
         ("tokens_per_minute", edit(args.no_tpm, args.tpm.map(|rate| number(&rate)))),
         ("expires_at", edit(args.no_expiry, args.expires_at.as_deref().map(expiry).transpose()?)),
     ]);
-    api.show(&api.call(Method::PATCH, &path, Some(&body)).await?)
+    if !is_scope {
+        return api.show(&api.call(Method::PATCH, &path, Some(&body)).await?);
+    }
+    // The server replaces the scope as a whole.
+    let with_scope = |key: &Json| {
+        let scope = merged(pointer(key, "/data/management").as_ref(), &scope);
+        merged(Some(&body), &object(&[("management", Some(scope))]))
+    };
+    api.show(&api.change(&path, with_scope).await?)
 }
 
 /// Checks that no other key of the same workspace, or no other management key, has the name.

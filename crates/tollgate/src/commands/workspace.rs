@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
-use domain::budget::{ResetInterval, WorkspaceBudgets};
 use domain::edit::Edit;
 use domain::json::Json;
 use domain::money::Usd;
-use domain::workspace::{BudgetsChange, WorkspaceError};
+use domain::workspace::WorkspaceError;
 use http::Method;
 
 use super::api::{Api, null, number, object, segment, text_at, with_query, word};
@@ -115,67 +114,34 @@ async fn delete(api: &Api<'_>, workspace: &str, with: &[WorkspaceContent]) -> an
     api.show(&api.call(Method::DELETE, &delete, None).await?)
 }
 
-/// Changes budgets one by one, so that each step keeps the order of budgets, and shows all of them.
+/// Changes budgets, and shows all of them.
 async fn budget(api: &Api<'_>, args: &BudgetArgs) -> anyhow::Result<ExitCode> {
-    let change = BudgetsChange {
-        daily: edit("--daily", args.daily.as_deref(), "an amount of USD")?,
-        weekly: edit("--weekly", args.weekly.as_deref(), "an amount of USD")?,
-        monthly: edit("--monthly", args.monthly.as_deref(), "an amount of USD")?,
-        lifetime: edit("--lifetime", args.lifetime.as_deref(), "an amount of USD")?,
-    };
     let budgets = format!("{}/budgets", path(api, &args.workspace).await?);
-    let before = read_budgets(&api.get(&budgets).await?);
-    for (period, amount) in steps(&before, &change.of(&before)?) {
-        let one = format!("{budgets}/{}", period.map_or("lifetime", ResetInterval::as_str));
-        match amount {
-            Some(amount) => {
-                let body = object(&[("limit_usd", Some(number(&amount)))]);
-                api.call(Method::PUT, &one, Some(&body)).await?;
-            }
-            None => drop(api.call(Method::DELETE, &one, None).await?),
-        }
-    }
-    api.show_list(&api.get(&budgets).await?, BUDGET_COLUMNS)
+    let member = |option, text: Option<&str>| change(edit::<Usd>(option, text, "an amount of USD"));
+    let body = object(&[
+        ("daily", member("--daily", args.daily.as_deref())?),
+        ("weekly", member("--weekly", args.weekly.as_deref())?),
+        ("monthly", member("--monthly", args.monthly.as_deref())?),
+        ("lifetime", member("--lifetime", args.lifetime.as_deref())?),
+    ]);
+    let answer = match body.text() {
+        "{}" => api.get(&budgets).await?,
+        _ => api.call(Method::PATCH, &budgets, Some(&body)).await?,
+    };
+    api.show_list(&answer, BUDGET_COLUMNS)
 }
 
-/// The periods of budgets, the shortest first; `None` is all time.
-const PERIODS: [Option<ResetInterval>; 4] =
-    [Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly), None];
-
-fn read_budgets(list: &Json) -> WorkspaceBudgets {
-    let all = pointer(list, "/data").and_then(|data| data.elements()).unwrap_or_default();
-    let amount = |period: Option<ResetInterval>| {
-        let name = period.map(|period| period.as_str().to_owned());
-        let found = all.iter().find(|budget| text_at(budget, "/reset_interval") == name)?;
-        pointer(found, "/limit_usd")?.text().parse().ok()
-    };
-    let [daily, weekly, monthly, lifetime] = PERIODS.map(amount);
-    WorkspaceBudgets { daily, weekly, monthly, lifetime }
-}
-
-/// Returns the changes in an order in which longer periods have higher budgets after each: first lower ones from the
-/// shortest period, then higher ones from the longest.
-fn steps(before: &WorkspaceBudgets, after: &WorkspaceBudgets) -> Vec<(Option<ResetInterval>, Option<Usd>)> {
-    let changed = PERIODS.into_iter().filter(|period| before.of(*period) != after.of(*period));
-    // No budget is the highest in all places.
-    let is_raised = |period: &Option<ResetInterval>| match (before.of(*period), after.of(*period)) {
-        (Some(before), Some(after)) => after > before,
-        (before, _) => before.is_none(),
-    };
-    let (raised, lowered): (Vec<_>, Vec<_>) = changed.partition(is_raised);
-    let ordered = lowered.into_iter().chain(raised.into_iter().rev());
-    ordered.map(|period| (period, after.of(period))).collect()
+/// Returns a member of a change; `None` keeps it.
+fn change<T: Display>(edit: anyhow::Result<Edit<T>>) -> anyhow::Result<Option<Json>> {
+    Ok(match edit? {
+        Edit::Keep => None,
+        Edit::Clear => Some(null()),
+        Edit::Set(value) => Some(number(&value)),
+    })
 }
 
 async fn rates(api: &Api<'_>, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
-    let member = |option, text: Option<&str>| {
-        let json = |rate: Edit<u32>| match rate {
-            Edit::Keep => None,
-            Edit::Clear => Some(null()),
-            Edit::Set(rate) => Some(number(&rate)),
-        };
-        edit(option, text, "a whole number").map(json)
-    };
+    let member = |option, text: Option<&str>| change(edit::<u32>(option, text, "a whole number"));
     let rates = [
         ("requests_per_minute", member("--rpm", args.rpm.as_deref())?),
         ("tokens_per_minute", member("--tpm", args.tpm.as_deref())?),
@@ -214,37 +180,5 @@ mod tests {
             "--daily a lot is neither an amount of USD nor \"none\": not a decimal number from \
              -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point"
         );
-    }
-
-    #[test]
-    fn every_step_keeps_the_order_of_budgets() {
-        let all = |amounts: [u8; 4]| {
-            let [daily, weekly, monthly, lifetime] =
-                amounts.map(|amount| (amount > 0).then(|| Usd::from_pico(amount.into())));
-            WorkspaceBudgets { daily, weekly, monthly, lifetime }
-        };
-        let is_ordered = |budgets: &WorkspaceBudgets| {
-            let set: Vec<Usd> = PERIODS.into_iter().filter_map(|period| budgets.of(period)).collect();
-            set.is_sorted_by(|shorter, longer| shorter < longer)
-        };
-        let valid: Vec<WorkspaceBudgets> = (0..6_u32.pow(4))
-            .map(|code| all([0, 1, 2, 3].map(|place| u8::try_from(code / 6_u32.pow(place) % 6).unwrap())))
-            .filter(is_ordered)
-            .collect();
-        for before in &valid {
-            for after in &valid {
-                let mut now = *before;
-                for (period, amount) in steps(before, after) {
-                    match period {
-                        Some(ResetInterval::Daily) => now.daily = amount,
-                        Some(ResetInterval::Weekly) => now.weekly = amount,
-                        Some(ResetInterval::Monthly) => now.monthly = amount,
-                        None => now.lifetime = amount,
-                    }
-                    assert!(is_ordered(&now), "{before:?} {after:?}");
-                }
-                assert_eq!(now, *after);
-            }
-        }
     }
 }

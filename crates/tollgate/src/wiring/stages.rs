@@ -308,9 +308,9 @@ impl JournaledProcess<'_> {
             routed: reloader.services(),
             destinations,
             workspaces: WorkspaceServices {
-                read: ReadWorkspaces::new(Arc::clone(&stores.workspaces), limits),
+                read: ReadWorkspaces::new(Arc::clone(&stores.workspaces), Arc::clone(&limits)),
                 create: stores.create_workspace(),
-                manage: stores.manage_workspaces(),
+                manage: stores.manage_workspaces(limits),
             },
             presets: stores.manage_presets(),
             evidence,

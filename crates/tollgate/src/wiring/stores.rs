@@ -284,8 +284,8 @@ impl Stores {
     }
 
     /// Returns the use cases that change workspaces.
-    pub fn manage_workspaces(&self) -> ManageWorkspaces {
-        ManageWorkspaces::new(Arc::clone(&self.workspaces), Arc::clone(&self.clock))
+    pub fn manage_workspaces(&self, ledger: Arc<dyn LedgerReader>) -> ManageWorkspaces {
+        ManageWorkspaces::new(Arc::clone(&self.workspaces), ledger, Arc::clone(&self.clock))
     }
 
     /// Returns the use case that creates workspaces.

@@ -165,6 +165,7 @@ pub const ROUTES: &[(&str, &str, &str, Statuses)] = &[
     ("PATCH", "/workspaces/{workspace}", r#"{"description":"d"}"#, UNRESTRICTED),
     ("PUT", "/workspaces/{workspace}/budgets/{period}", r#"{"limit_usd":1000}"#, UNRESTRICTED),
     ("GET", "/workspaces/{workspace}/budgets", "", READ),
+    ("PATCH", "/workspaces/{workspace}/budgets", r#"{"lifetime":2000}"#, UNRESTRICTED),
     ("GET", "/workspaces/{workspace}/budgets/{period}", "", READ),
     ("DELETE", "/workspaces/{workspace}/budgets/{period}", "", UNRESTRICTED),
     ("POST", "/workspaces/{workspace}/credits", r#"{"add_usd":1000}"#, UNRESTRICTED),

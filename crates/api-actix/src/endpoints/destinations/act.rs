@@ -64,10 +64,10 @@ fn describe_retry() -> Operation {
 async fn handle_retry(call: &Call<'_>, by: &Authority) -> Outcome {
     let name = call.id()?;
     let id = match name.parse() {
-        // A deleted destination may have dead letters, too.
+        // A destination that is not stored may have dead letters, too.
         Ok(id) => id,
         Err(_) => call.gateway.services.destinations.get(by, &name).await?.id,
     };
-    let retried_count = call.gateway.services.retry_dead_letters.execute(&call.change(by)?, Some(id)).await?;
+    let retried_count = call.gateway.services.retry_dead_letters.execute(&call.change(by)?, id).await?;
     Ok(HttpResponse::Ok().json(Data { data: RetriedView { retried_count } }))
 }

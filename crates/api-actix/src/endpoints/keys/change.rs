@@ -1,6 +1,6 @@
 //! Creates, changes and deletes keys.
 
-use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord, NewApiKey};
+use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord};
 use domain::authority::Right;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
@@ -37,24 +37,20 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
     let is_unique = parameters::unique_name(call.request.query_string())?;
     let body = call.read_json(payload).await?;
     let fields::NewKey { new, workspace } = fields::read_new(body.text()?)?;
-    let new = match workspace {
+    let default = if new.scope.management().is_some() { default_workspace(call, by).await? } else { None };
+    let create = async |change: &Change<'_, _>| {
+        let mut new = new.clone();
         // A management key has no workspace.
-        None => new,
-        Some(named) => {
+        if let Some(named) = workspace {
             by.check(Right::Keys)?;
             let routed = call.routed();
             let chosen = choose_workspace(&*routed.guardrails.workspaces, by, named).await.map_err(workspace_error)?;
-            NewApiKey { scope: ApiKeyScope::Inference(chosen.id), ..new }
+            new.scope = ApiKeyScope::Inference(chosen.id);
         }
-    };
-    let default = if new.scope.management().is_some() { default_workspace(call, by).await? } else { None };
-    let create = async |change: &Change<'_, _>| {
         let create = &call.gateway.services.create_key;
-        if is_unique {
-            create.execute_unique(change, new.clone()).await
-        } else {
-            create.execute(change, new.clone()).await
-        }
+        let created =
+            if is_unique { create.execute_unique(change, new).await } else { create.execute(change, new).await };
+        Ok::<_, ApiError>(created?)
     };
     let render = |(key, secret): &CreatedKey| {
         respond_secret(StatusCode::CREATED, &KeyRecord::unused(key.clone()), default.as_deref(), secret)

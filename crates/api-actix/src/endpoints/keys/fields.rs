@@ -31,7 +31,7 @@ const NAMES: [&str; 13] = [
 ];
 /// Members that published clients send and that have no function here.
 const NEUTRAL: [NeutralMember; 1] = [NeutralMember::new("include_byok_in_limit", &["false"])];
-/// The members of the record that only the service sets. A change ignores them, so that a record can be sent back.
+/// The members of the record that only the service sets. They are ignored, so that a record can be sent back or copied.
 const READ_ONLY: [&str; 18] = [
     "id",
     "hash",
@@ -65,9 +65,9 @@ pub(super) struct NewKey {
 
 /// Reads a key to create.
 pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
-    let members = read(text, &[])?;
-    if members.get("disabled").is_some() {
-        return Err(invalid("disabled", "is not supported: create the key, then disable it"));
+    let members = read(text)?;
+    if members.value("disabled", boolean)? == Some(true) {
+        return Err(invalid("disabled", "must be false: create the key, then disable it"));
     }
     let name = members.required("name", string)?;
     let scope = members.edit("management", management)?.of(None);
@@ -103,7 +103,7 @@ pub(super) fn read_new(text: &str) -> Result<NewKey, ApiError> {
 
 /// Reads a change; `None` without a writable member.
 pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> {
-    let members = read(text, &READ_ONLY)?;
+    let members = read(text)?;
     let change = ApiKeyChange {
         name: members.value("name", string)?,
         workspace_id: members.edit("workspace_id", workspace)?.of(None),
@@ -121,8 +121,8 @@ pub(super) fn read_change(text: &str) -> Result<Option<ApiKeyChange>, ApiError> 
     Ok(members.has_writable().then_some(change))
 }
 
-fn read(text: &str, read_only: &'static [&'static str]) -> Result<Members, ApiError> {
-    Members::read(text, MemberNames { writable: &NAMES, read_only, neutral: &NEUTRAL })
+fn read(text: &str) -> Result<Members, ApiError> {
+    Members::read(text, MemberNames { writable: &NAMES, read_only: &READ_ONLY, neutral: &NEUTRAL })
 }
 
 /// Reads the label of the user: `external_user`, or `external.user` of published clients.
@@ -187,12 +187,13 @@ fn interval(name: &str, value: &Json) -> Result<ResetInterval, ApiError> {
     interval.ok_or_else(|| invalid(name, "must be daily, weekly, monthly or null"))
 }
 
-/// Reads a time in UTC to the millisecond, as it is stored; another offset, or none, is an error.
+/// Reads a time in UTC; another offset, or none, is an error, and so is a time finer than it is stored.
 fn timestamp(name: &str, value: &Json) -> Result<DateTime<Utc>, ApiError> {
     let text = string(name, value)?;
     let at = DateTime::parse_from_rfc3339(&text).ok().filter(|at| at.offset().local_minus_utc() == 0);
     let at = at.ok_or_else(|| invalid(name, "must be an RFC 3339 time in UTC, such as 2027-01-31T00:00:00Z, or null"));
-    Ok(at?.to_utc().trunc_subsecs(3))
+    let at = at?.to_utc();
+    if at.trunc_subsecs(3) == at { Ok(at) } else { Err(invalid(name, "must have at most 3 decimals of a second")) }
 }
 
 #[cfg(test)]

@@ -35,11 +35,12 @@ fn describe_add_version() -> Operation {
 
 async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
-    let workspace = workspaces::filter(call, by).await?;
     let body = call.read_json(payload).await?;
-    let config = read_config(body.text()?)?;
-    let (presets, slug) = (&call.gateway.services.presets, call.id()?);
-    let add = async |change: &Change<'_, _>| presets.add_version(change, workspace, &slug, &config).await;
+    let (config, slug) = (read_config(body.text()?)?, call.id()?);
+    let add = async |change: &Change<'_, _>| {
+        let workspace = workspaces::filter(call, by).await?;
+        Ok::<_, ApiError>(call.gateway.services.presets.add_version(change, workspace, &slug, &config).await?)
+    };
     call.post(by, body.text()?, add, record::respond).await
 }
 

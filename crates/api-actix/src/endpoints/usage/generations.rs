@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::cursor::ReadSize;
 use domain::decision::ListGenerations;
 use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -44,7 +45,8 @@ fn describe() -> Operation {
     let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
     let outcome = string().enum_values(Some(UsageOutcome::ALL.map(UsageOutcome::as_str)));
     let operation = Operation::new("listGenerations", "List the records of Decisions requests").description(
-        "Newest first by their charge. An inference key lists its own records, a management key those of its workspaces.",
+        "Newest first by their charge. An inference key lists its own records, a management key those of its \
+         workspaces. A page of large records has fewer than `limit`, and a cursor.",
     );
     add_selection(operation)
         .parameter(text("model", "The id of the model that answered or was tried."))
@@ -78,16 +80,13 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     Ok(CursorPage { data, next_cursor: page.next_cursor }.respond())
 }
 
-/// The records of one read of an export: a record may have a trace of 64 KiB.
-const EXPORT_READ: u64 = 250;
-
 /// Exports all records of a filter.
 async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportFormat, filter: UsageFilter) -> Outcome {
     let place = call.begin_export()?;
     list.begin_export(&filter).await?;
     let head = if format == ExportFormat::Csv { usage_csv_head() } else { String::new() };
-    let next = async move |filter: &mut UsageFilter| {
-        let records = list.read_next(filter, EXPORT_READ).await?;
+    let next = async move |(filter, size): &mut (UsageFilter, ReadSize)| {
+        let records = list.read_next(filter, size, u64::MAX).await?;
         if records.is_empty() {
             return Ok(None);
         }
@@ -97,7 +96,7 @@ async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportForma
         };
         Ok(Some(records.into_iter().map(line).collect()))
     };
-    export::respond(call, (format, "generations", place), head, filter, next)
+    export::respond(call, (format, "generations", place), head, (filter, ReadSize::FIRST), next)
 }
 
 /// Returns the filter of the query, without key and workspace.

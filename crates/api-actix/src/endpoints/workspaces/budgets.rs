@@ -2,9 +2,10 @@
 
 use domain::budget::{BudgetScope, LimitStatus, ResetInterval};
 use domain::money::Usd;
+use domain::workspace::Workspace;
 use utoipa::openapi::path::Parameter;
 
-use super::record::{BudgetView, SetBudgetRequest, period_of, respond_budget};
+use super::record::{BudgetView, BudgetsChangeRequest, SetBudgetRequest, period_of, respond_budget};
 use super::{fields, name, path_name};
 use crate::endpoints::prelude::*;
 use crate::http::operation::if_match;
@@ -33,19 +34,53 @@ pub(crate) const LIST: Route = Route::management(
     describe_list,
 );
 
+fn list_response() -> BodySchema {
+    BodySchema::page::<BudgetView>("WorkspaceBudgetListResponse", "The budgets of a workspace.")
+}
+
+fn respond_list(workspace: &Workspace, limits: &[LimitStatus]) -> HttpResponse {
+    let data: Vec<BudgetView> = limits.iter().map(|limit| BudgetView::new(workspace, limit)).collect();
+    let total_count = data.len() as u64;
+    Page::respond(data, total_count)
+}
+
 fn describe_list() -> Operation {
-    let body = BodySchema::page::<BudgetView>("WorkspaceBudgetListResponse", "The budgets of a workspace.");
     let description = "The budgets that are set, the shortest period first.";
     Operation::management("listWorkspaceBudgets", "List the budgets of a workspace", description)
-        .answer(body, "The budgets", &[404, 409])
+        .answer(list_response(), "The budgets", &[404, 409])
         .parameter(path_name())
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let (workspace, limits) = call.gateway.services.workspaces.read.budgets(by, &name(call)?).await?;
-    let data: Vec<BudgetView> = limits.iter().map(|limit| BudgetView::new(&workspace, limit)).collect();
-    let total_count = data.len() as u64;
-    Ok(Page::respond(data, total_count))
+    Ok(respond_list(&workspace, &limits))
+}
+
+/// `PATCH …/workspaces/{id}/budgets`: changes several budgets at once.
+pub(crate) const CHANGE: Route = Route::management(
+    Method::Patch,
+    "/workspaces/{id}/budgets",
+    |call, by, payload| Box::pin(handle_change(call, by, payload)),
+    tags::WORKSPACES,
+    describe_change,
+)
+.with_body();
+
+fn describe_change() -> Operation {
+    let description = "Changes all given budgets or none. Longer periods must have higher budgets. Needs an unrestricted \
+                       key.";
+    Operation::management("changeWorkspaceBudgets", "Change the budgets of a workspace", description)
+        .body(BodySchema::of::<BudgetsChangeRequest>(), None)
+        .answer(list_response(), "The budgets", &[400, 404, 409, 412, 415])
+        .parameter(path_name())
+}
+
+async fn handle_change(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+    let edit = fields::read_budgets(call.read_json(payload).await?.text()?)?;
+    let workspaces = &call.gateway.services.workspaces;
+    let changed = workspaces.manage.change_budgets(&call.change(by)?, &name(call)?, edit).await?;
+    let (workspace, limits) = workspaces.read.budgets(by, &(&changed.id).into()).await?;
+    Ok(respond_list(&workspace, &limits))
 }
 
 /// `GET …/workspaces/{id}/budgets/{interval}`: reads a budget.

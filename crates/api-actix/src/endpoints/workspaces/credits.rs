@@ -13,7 +13,7 @@ fn response() -> BodySchema {
 }
 
 fn respond(credit: &Credit) -> RecordResponse {
-    RecordResponse::data(StatusCode::OK, CreditView::from(credit))
+    RecordResponse::data(StatusCode::OK, CreditView::from(credit)).version(credit.version())
 }
 
 /// `GET …/credits`: reads the credit of a workspace.

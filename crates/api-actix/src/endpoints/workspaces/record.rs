@@ -281,6 +281,16 @@ pub(super) struct SetBudgetRequest {
     include_byok_in_budgets: Option<bool>,
 }
 
+/// A change of budgets, with at least one member. Null removes a budget.
+#[derive(ToSchema)]
+pub(super) struct BudgetsChangeRequest {
+    /// In USD, more than 0.
+    daily: Option<f64>,
+    weekly: Option<f64>,
+    monthly: Option<f64>,
+    lifetime: Option<f64>,
+}
+
 /// Credit to add.
 #[derive(ToSchema)]
 pub(super) struct AddCreditRequest {

@@ -8,6 +8,7 @@ use super::*;
 use crate::api_key::{InferenceKey, ManagementKey};
 use crate::budget::{Ledger, UsageCharge};
 use crate::error::ErrorKind;
+use crate::json::Json;
 use crate::routing::EndpointDirectory;
 use crate::testing::contract::usage_record;
 use crate::testing::{MemoryCatalogue, MemoryStore, SequentialIds};
@@ -102,6 +103,31 @@ async fn cursor_of_another_filter_or_caller_is_invalid() {
         assert!(matches!(error, ReadUsageError::Cursor(InvalidCursor)), "{error}");
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     }
+}
+
+/// The memory of a page is bounded, whatever callers put into their records.
+#[tokio::test]
+async fn page_of_large_records_ends_before_its_limit() {
+    let store = MemoryStore::new();
+    for number in 1..=70_u64 {
+        let trace = Json::string(&"x".repeat(64 << 10));
+        let charge = UsageCharge::new(UsageRecord { trace: Some(trace), ..usage_record(number.into(), 7) });
+        store.ledger().settle(&charge).await.unwrap();
+    }
+    let list = list(&store);
+    let (mut lengths, mut walked, mut cursor) = (Vec::new(), Vec::new(), None);
+    loop {
+        let found = page(&list, cursor.as_deref(), 1_000);
+        lengths.push(found.generations.len());
+        walked.extend(ids(&found.generations));
+        cursor = found.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert!(lengths.iter().all(|length| *length <= 17), "{lengths:?}");
+    walked.dedup();
+    assert_eq!(walked.len(), 70);
 }
 
 #[tokio::test]

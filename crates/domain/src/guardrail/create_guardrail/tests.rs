@@ -141,25 +141,3 @@ async fn delete_removes_guardrail_and_its_default() {
         assert_eq!(ports(&store).get(&by(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }
-
-#[tokio::test]
-async fn set_default_sets_and_clears_the_workspace_default() {
-    let store = store().await;
-    let first = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap().guardrail.id;
-    let second = create(&store, r#"{"name":"b"}"#).await.unwrap().guardrail.id;
-    let manage = ports(&store);
-    manage.set_default(&by(), &second.to_string()).await.unwrap();
-    assert_eq!(default_of(&store, 900).await, Some(second));
-    let (action, subject, details) = noted(&store).await;
-    assert_eq!((action.as_str(), subject), ("workspace.default_guardrail", format!("workspace {}", workspace_id(900))));
-    assert_eq!(details["before"]["default_guardrail_id"], first.to_string());
-    assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
-    let entries = store.audit_log().newest(100).await.unwrap().len();
-    manage.set_default(&by(), &second.to_string()).await.unwrap();
-    assert_eq!(store.audit_log().newest(100).await.unwrap().len(), entries, "the default is unchanged");
-    assert_eq!(manage.clear_default(&by(), None).await.unwrap(), workspace_id(900));
-    assert_eq!(default_of(&store, 900).await, None);
-    assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());
-    assert_eq!(manage.clear_default(&by(), Some(workspace_id(7))).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(manage.set_default(&by(), "x").await.unwrap_err().kind(), ErrorKind::NotFound);
-}

@@ -16,6 +16,8 @@ use crate::usage::FilterAction;
 const MAX_DESCRIPTION_CHARS: usize = 1000;
 /// The highest number of elements in any list.
 const MAX_ELEMENTS: usize = 1000;
+/// The highest number of bytes in all patterns of a guardrail: a page of guardrails is in memory as a whole.
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 /// The highest number of characters in a filter's label.
 const MAX_LABEL_CHARS: usize = 100;
 
@@ -153,6 +155,9 @@ fn parse_elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrai
         let fault = format!("must have at most {MAX_ELEMENTS} elements, not {count}");
         return Err(InvalidGuardrail::new(path, fault));
     }
+    if count == 0 {
+        return Err(InvalidGuardrail::new(path, "must have at least one element; null removes the rule"));
+    }
     Ok(value.elements().unwrap_or_default())
 }
 
@@ -172,9 +177,6 @@ fn parse_description(value: &Json) -> Result<String, InvalidGuardrail> {
 
 fn parse_names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
     let elements = parse_elements(path, value)?;
-    if elements.is_empty() {
-        return Err(InvalidGuardrail::new(path, "must have at least one element; null removes the rule"));
-    }
     let name = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
         let name = parse_string(&path, element)?;
@@ -391,6 +393,11 @@ impl GuardrailDraft {
         }
         replace(&mut rules.content_filters, &self.content_filters);
         replace(&mut rules.content_filter_builtins, &self.content_filter_builtins);
+        let bytes: usize = rules.content_filters.iter().map(|filter| filter.pattern.len()).sum();
+        if bytes > MAX_PATTERN_BYTES {
+            let fault = format!("must have at most {MAX_PATTERN_BYTES} bytes of patterns together, not {bytes}");
+            return Err(InvalidGuardrail::new("content_filters", fault));
+        }
         CompiledFilters::compile(std::iter::once((id, &*rules)))?;
         Ok(())
     }

@@ -262,6 +262,12 @@ fn read_rejects_lengths_above_the_limits() {
     assert_eq!(fault(&many(1001)).to_string(), "allowed_models: must have at most 1000 elements, not 1001");
     let labelled =
         |count| format!(r#"{{"content_filters":[{{"pattern":"x","action":"flag","label":"{}"}}]}}"#, "é".repeat(count));
+    let patterns = |length: usize| {
+        let one = format!(r#"{{"pattern":"(?x)a #{}","action":"flag"}}"#, "x".repeat(length - 7));
+        format!(r#"{{"content_filters":[{}]}}"#, vec![one; 8].join(","))
+    };
+    assert!(apply_draft(&patterns(8 << 10)).is_ok());
+    assert!(fault(&patterns((8 << 10) + 1)).to_string().contains("at most 65536 bytes of patterns together"));
     assert!(apply_draft(&labelled(100)).is_ok());
     assert_eq!(fault(&labelled(101)).path, "content_filters[0].label");
 }
@@ -274,7 +280,7 @@ fn read_rejects_lengths_above_the_limits() {
 #[case(r#"{"include_byok_in_budgets":false}"#)]
 #[case(r#"{"limit_usd":null,"reset_interval":null}"#)]
 #[case(r#"{"reset_interval":null}"#)]
-#[case(r#"{"content_filters":[],"content_filter_builtins":[]}"#)]
+#[case(r#"{"content_filters":null,"content_filter_builtins":null}"#)]
 #[case::members_that_only_the_service_sets(r#"{"id":"x","version":3,"created_at":"y","updated_at":null}"#)]
 fn apply_ignores_members_without_effect(#[case] text: &str) {
     assert_eq!(apply_draft(text).unwrap(), guardrail(1));

@@ -15,7 +15,8 @@ use crate::change::Change;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
 use crate::naming::NameError;
-use crate::observability::{DeadLetterRetry, DestinationError, DestinationRepository, Outbox};
+use crate::observability::destination::MAX_ATTEMPTS;
+use crate::observability::{DeadLetterRetry, Destination, DestinationError, DestinationRepository, Outbox};
 use crate::system::Clock;
 
 /// The most destinations that are served at the same time.
@@ -226,30 +227,29 @@ impl RetryDeadLetters {
         Self { outbox, destinations, clock }
     }
 
-    /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. A caller who
-    /// sees all workspaces may name a deleted destination that left some.
+    /// Makes the dead letters of a destination due now, and returns their number. A caller who sees all workspaces may
+    /// name a destination that is not stored: the operator's collector, or a deleted one that left some.
     ///
     /// # Errors
-    /// A missing right; a destination that does not exist for the caller, or has a version that the caller does not accept;
-    /// the store. Then nothing is changed.
-    pub async fn execute(
-        &self,
-        change: &Change<'_, u64>,
-        destination: Option<DestinationId>,
-    ) -> Result<u64, DestinationError> {
+    /// A missing right; a destination that does not exist for the caller, or has a version that the caller does not
+    /// accept; concurrent changes of it; the store. Then nothing is changed.
+    pub async fn execute(&self, change: &Change<'_, u64>, id: DestinationId) -> Result<u64, DestinationError> {
         let by = change.by();
-        by.check(if destination.is_some() { Right::Write } else { Right::Unrestricted })?;
-        if let Some(id) = destination
-            && (change.is_conditional() || !by.sees_all())
-        {
+        by.check(Right::Write)?;
+        for _ in 0..MAX_ATTEMPTS {
             let found = self.destinations.find(id).await?.filter(|found| by.sees(found.workspace_id));
-            change.check_version(found.ok_or(NameError::Unknown)?.version())?;
+            if found.is_none() && (change.is_conditional() || !by.sees_all()) {
+                return Err(NameError::Unknown.into());
+            }
+            change.check_version(found.as_ref().map(Destination::version))?;
+            let retry = DeadLetterRetry { actor: by.actor().clone(), destination: id, seen: found };
+            match self.outbox.retry_dead_letters(&retry, self.clock.now()).await? {
+                Some(0) if retry.seen.is_none() => return Err(NameError::Unknown.into()),
+                Some(retried) => return Ok(retried),
+                // The destination was changed since, or deleted.
+                None => {}
+            }
         }
-        let retry = DeadLetterRetry { actor: by.actor().clone(), destination };
-        let retried = self.outbox.retry_dead_letters(&retry, self.clock.now()).await?;
-        if let Some(id) = destination.filter(|_| retried == 0) {
-            self.destinations.find(id).await?.ok_or(NameError::Unknown)?;
-        }
-        Ok(retried)
+        Err(DestinationError::Changed)
     }
 }

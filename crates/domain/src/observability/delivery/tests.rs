@@ -11,16 +11,17 @@ use crate::audit::AuditLog;
 use crate::authority::Authority;
 use crate::budget::{Ledger, UsageCharge};
 use crate::change::Change;
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
     DeadLetterRetry, Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository,
-    DueMessage, MessageSender, MockDestinationRepository, Outbox, OutboxStatus,
+    DueMessage, MessageSender, MockDestinationRepository, MockOutbox, Outbox, OutboxStatus,
 };
 use crate::system::{Clock, Randomness, TimeSource};
 use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryOutbox, MemoryStore, SequentialIds};
 use crate::usage::OutboxMessage;
+use crate::version::IfMatch;
 
 /// Scripted failures by destination. Other destinations accept everything.
 #[derive(Default)]
@@ -206,7 +207,7 @@ impl Outbox for OneConnection {
         self.hold(self.store.status()).await
     }
 
-    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
         self.hold(self.store.retry_dead_letters(retry, now)).await
     }
 
@@ -250,14 +251,38 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     fixture.receivers.faults.lock().unwrap().clear();
     let retry =
         RetryDeadLetters::new(fixture.store.outbox(), fixture.store.destinations(), Arc::new(fixture.clock.clone()));
-    assert_eq!(retry.execute(&Change::plain(&Authority::system()), None).await.unwrap(), 1);
+    let by = Authority::system();
+    let retry = async || retry.execute(&Change::plain(&by), id(1)).await;
+    assert_eq!(retry().await.unwrap(), 1);
     let entries = fixture.store.audit_log().newest(9).await.unwrap();
     let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
     assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
-    assert_eq!(retry.execute(&Change::plain(&Authority::system()), None).await.unwrap(), 0, "there is none any more");
+    assert_eq!(retry().await.unwrap_err().kind(), ErrorKind::NotFound, "there is none any more");
     assert_eq!(fixture.store.audit_log().newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
     assert_eq!(fixture.left().await, (0, 0));
+}
+
+/// The version is compared with that of the transaction, also when the destination is changed after it was read.
+#[tokio::test]
+async fn retry_of_concurrently_changed_destination_is_decided_again() {
+    let by = Authority::system();
+    let before = destination(1);
+    let after = Destination { updated_at: Some(before.created_at), ..before.clone() };
+    let named = IfMatch::Versions(vec![before.version()]);
+    let (met, any) = (Change::conditional(&by, Some(named)), Change::conditional(&by, Some(IfMatch::Any)));
+    for (change, expected) in [(met, Err(ErrorKind::PreconditionFailed)), (any, Ok(3)), (Change::plain(&by), Ok(3))] {
+        let mut found = vec![after.clone(), before.clone()];
+        let mut destinations = MockDestinationRepository::new();
+        destinations.expect_find().returning(move |_| Ok(found.pop()));
+        let (mut outbox, current) = (MockOutbox::new(), after.clone());
+        outbox
+            .expect_retry_dead_letters()
+            .returning(move |retry, _| Ok((retry.seen.as_ref() == Some(&current)).then_some(3)));
+        let retry = RetryDeadLetters::new(Arc::new(outbox), Arc::new(destinations), Arc::new(FixedClock::default()));
+        let result = retry.execute(&change, before.id).await.map_err(|error| error.kind());
+        assert_eq!(result, expected);
+    }
 }
 
 #[tokio::test]
@@ -396,7 +421,7 @@ impl Outbox for FailsToTake {
         self.store.status().await
     }
 
-    async fn retry_dead_letters(&self, _: &DeadLetterRetry, _: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn retry_dead_letters(&self, _: &DeadLetterRetry, _: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
         unreachable!("nothing is dead here")
     }
 

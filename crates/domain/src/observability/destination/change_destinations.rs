@@ -10,7 +10,7 @@ use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
 
 /// The number of attempts at a change while others change the destination.
-const MAX_ATTEMPTS: usize = 8;
+pub(in crate::observability) const MAX_ATTEMPTS: usize = 8;
 
 impl ManageDestinations {
     /// Validates the fields, sends a test delivery, and adds the destination to the given workspace, else to the

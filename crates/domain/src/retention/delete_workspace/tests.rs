@@ -9,7 +9,7 @@ use crate::testing::{
     FixedClock, FixedSecrets, MemoryBlobStore, MemoryByteSource, MemoryCatalogue, MemoryStore, SequentialIds,
 };
 use crate::version::IfMatch;
-use crate::workspace::{CreateWorkspace, WorkspaceChange};
+use crate::workspace::{CreateWorkspace, ManageWorkspaces, WorkspaceChange};
 
 #[test]
 fn content_that_is_gone_counts_as_deleted() {
@@ -165,8 +165,10 @@ async fn delete_of_another_version_deletes_nothing() {
     assert_eq!(execute(stale).await.unwrap_err().kind(), ErrorKind::PreconditionFailed);
     assert_eq!(fixture.store.api_keys().list(Some(id)).await.unwrap().len(), 2);
     // Its default guardrail goes along, which changes the workspace.
-    let guardrail = fixture.store.guardrails().list(id).await.unwrap()[0].id.to_string();
-    fixture.delete.guardrails.set_default(&by, &guardrail).await.unwrap();
+    let guardrail = fixture.store.guardrails().list(id).await.unwrap()[0].id;
+    let edit = WorkspaceChange { default_guardrail_id: Edit::Set(guardrail), ..WorkspaceChange::default() };
+    let manage = ManageWorkspaces::new(fixture.store.workspaces(), fixture.store.limits(), fixture.clock.clone());
+    manage.update(&Change::plain(&by), &(&id).into(), &edit).await.unwrap();
     let current = fixture.store.workspaces().find(id).await.unwrap().unwrap().version();
     assert_eq!(execute(current).await.unwrap().contents, FULL);
 }

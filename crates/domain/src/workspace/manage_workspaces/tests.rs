@@ -1,7 +1,7 @@
 use super::*;
 use crate::audit::{Actor, AuditLog};
 use crate::authority::Authority;
-use crate::budget::WorkspaceBudgets;
+use crate::budget::{MockLedgerReader, WorkspaceBudgets};
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
 use crate::rate::RateLimits;
@@ -14,7 +14,7 @@ fn usd(text: &str) -> Usd {
 }
 
 fn manage(workspaces: Arc<dyn WorkspaceRepository>) -> ManageWorkspaces {
-    ManageWorkspaces::new(workspaces, Arc::new(FixedClock::default()))
+    ManageWorkspaces::new(workspaces, MemoryStore::new().limits(), Arc::new(FixedClock::default()))
 }
 
 fn id() -> WorkspaceId {
@@ -222,6 +222,19 @@ async fn credit_changes_are_audited() {
 }
 
 #[tokio::test]
+async fn credit_change_stores_pending_charges_first() {
+    let store = store().await;
+    let mut ledger = MockLedgerReader::new();
+    ledger.expect_store_pending().times(2).returning(|| Err(StoreError::unavailable("away")));
+    let manage = ManageWorkspaces::new(store.workspaces(), Arc::new(ledger), Arc::new(FixedClock::default()));
+    let (by, name) = (Authority::system(), name());
+    let added = manage.add_credit(&Change::plain(&by), &name, usd("1")).await.unwrap_err();
+    let cleared = manage.clear_credit(&Change::plain(&by), &name).await.unwrap_err();
+    assert_eq!([added.kind(), cleared.kind()], [ErrorKind::Unavailable; 2]);
+    assert_eq!(store.workspaces().find(id()).await.unwrap(), Some(workspace()));
+}
+
+#[tokio::test]
 async fn set_budget_sets_and_removes_one_period() {
     let store = store().await;
     let by = Authority::system();
@@ -272,6 +285,11 @@ async fn changes_of_another_version_change_nothing() {
     manage.update(&conditional(&of(current.version())), &name, &edit).await.unwrap();
     let budget = of(current.budget_version(daily).unwrap());
     manage.set_budget(&conditional(&budget), &name, daily, Some(usd("3"))).await.unwrap();
+    // Of two additions to the same credit one succeeds.
+    let unlimited = Change::conditional(&by, of(Credit::default().version()));
+    manage.add_credit(&unlimited, &name, usd("1")).await.unwrap();
+    let second = manage.add_credit(&unlimited, &name, usd("1")).await.unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::PreconditionFailed);
 }
 
 #[tokio::test]

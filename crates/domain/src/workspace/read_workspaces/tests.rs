@@ -28,7 +28,7 @@ async fn fixture() -> (MemoryStore, ReadWorkspaces, [WorkspaceId; 3]) {
     let default = create.default(&by).await.unwrap().id;
     let a = create.execute(&Change::plain(&by), &WorkspaceChange::named("a"), false).await.unwrap().id;
     let b = create.execute(&Change::plain(&by), &WorkspaceChange::named("b"), false).await.unwrap().id;
-    let manage = ManageWorkspaces::new(store.workspaces(), clock);
+    let manage = ManageWorkspaces::new(store.workspaces(), store.limits(), clock);
     let daily = Some(ResetInterval::Daily);
     manage.set_budget(&Change::plain(&by), &(&a).into(), daily, Some(usd("2"))).await.unwrap();
     let audit = AuditDraft::done(&Actor::system(), "test", "workspace", Json::object([]));

@@ -44,7 +44,7 @@ fn new_key_has_the_given_members_and_neutral_ones_are_accepted() {
     let NewKey { new: key, workspace } =
         new(r#"{"name":"n","workspace_id":null,"limit":2.500000000001,"limit_reset":"weekly","requests_per_minute":7,
             "tokens_per_minute":null,"expires_at":"2027-01-31T00:00:00.000+00:00","creator_user_id":"c",
-            "external":{"user":"u","api_key":null},"include_byok_in_limit":false,"management":null}"#)
+            "external":{"user":"u","api_key":null},"include_byok_in_limit":false,"management":null,"disabled":false,"hash":"x","usage":1}"#)
         .unwrap();
     assert_eq!(workspace, Some(None));
     let limit = key.limit.unwrap();
@@ -65,8 +65,7 @@ fn new_key_rejects_invalid_members_with_their_path() {
     for (member, fault) in [
         (r#""nmae":"x""#, r#"unknown member "nmae"; the nearest known member is "name""#),
         (r#""name":"x""#, "name: is in the body more than once"),
-        (r#""disabled":true"#, "disabled: is not supported: create the key, then disable it"),
-        (r#""hash":"x""#, r#"unknown member "hash""#),
+        (r#""disabled":true"#, "disabled: must be false: create the key, then disable it"),
         (r#""limit":"1""#, "limit: must be an amount of USD"),
         (r#""limit":0.0000000000001"#, "limit: must be an amount of USD"),
         (r#""limit_reset":"daily""#, "limit_reset: requires a limit"),
@@ -75,6 +74,7 @@ fn new_key_rejects_invalid_members_with_their_path() {
         (r#""tokens_per_minute":1.5"#, "tokens_per_minute: must be a whole number of at least 1"),
         (r#""expires_at":"2027-01-31T00:00:00""#, "expires_at: must be an RFC 3339 time in UTC"),
         (r#""expires_at":"2027-01-31T00:00:00+01:00""#, "expires_at: must be an RFC 3339 time in UTC"),
+        (r#""expires_at":"2027-01-31T00:00:00.1230001Z""#, "expires_at: must have at most 3 decimals of a second"),
         (r#""guardrail_id":"x""#, "guardrail_id: must be the id of a guardrail"),
         (r#""workspace_id":"x""#, "workspace_id must be a UUID"),
         (r#""external_user":"""#, "external_user: a label of a user has 1 to 512 characters"),

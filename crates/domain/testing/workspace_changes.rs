@@ -1,9 +1,10 @@
-//! Changes of credit without a use case.
+//! Changes of workspaces without a use case.
 
 use crate::audit::AuditDraft;
-use crate::ids::WorkspaceId;
+use crate::error::StoreError;
+use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
-use crate::workspace::{Credit, Workspace, WorkspaceError, WorkspaceRepository};
+use crate::workspace::{Credit, Workspace, WorkspaceError, WorkspaceRepository, WorkspaceUpdate};
 
 /// Adds credit, and returns the balance.
 ///
@@ -15,7 +16,7 @@ pub async fn add_credit(
     amount: Usd,
     audit: &AuditDraft,
 ) -> Result<Option<Usd>, WorkspaceError> {
-    let edit = |_: &Workspace, before: &Credit| {
+    let edit = |before: &Credit| {
         let sum = before.granted.unwrap_or_default().checked_add(amount);
         Ok((Some(sum.ok_or(WorkspaceError::CreditOutOfRange)?), audit.clone()))
     };
@@ -31,6 +32,21 @@ pub async fn clear_credit(
     id: WorkspaceId,
     audit: &AuditDraft,
 ) -> Result<bool, WorkspaceError> {
-    let edit = |_: &Workspace, _: &Credit| Ok((None, audit.clone()));
+    let edit = |_: &Credit| Ok((None, audit.clone()));
     Ok(workspaces.change_credit(id, &edit).await?.is_some())
+}
+
+/// Sets or clears the default guardrail.
+///
+/// # Errors
+/// Those of [`WorkspaceRepository::update`].
+pub async fn set_default_guardrail(
+    workspaces: &dyn WorkspaceRepository,
+    id: WorkspaceId,
+    guardrail: Option<GuardrailId>,
+    audit: &AuditDraft,
+) -> Result<WorkspaceUpdate, StoreError> {
+    let Some(before) = workspaces.find(id).await? else { return Ok(WorkspaceUpdate::Differs) };
+    let after = Workspace { default_guardrail_id: guardrail, ..before.clone() };
+    workspaces.update(&before, &after, audit).await
 }
