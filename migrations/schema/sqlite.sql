@@ -141,6 +141,18 @@ CREATE INDEX "documents_workspace_id" ON "documents" ("workspace_id", "state", "
 CREATE TABLE "evidence" (
   "record_id" blob NOT NULL,
   "position" integer NOT NULL,
+  "preset_id" blob NOT NULL,
+  "group_id" blob NOT NULL,
+  "decision" text NOT NULL,
+  "score" text,
+  "probabilities" text,
+  "created_at" integer NOT NULL,
+  "label_version" integer,
+  PRIMARY KEY ("record_id", "position") ) WITHOUT ROWID;
+CREATE INDEX "evidence_labelled" ON "evidence" ("preset_id", "created_at") WHERE "label_version" IS NOT NULL;
+CREATE INDEX "evidence_preset_id" ON "evidence" ("preset_id", "created_at");
+CREATE TABLE "evidence_groups" (
+  "id" blob NOT NULL PRIMARY KEY,
   "workspace_id" blob NOT NULL,
   "preset_id" blob NOT NULL,
   "preset_version" integer NOT NULL,
@@ -148,16 +160,7 @@ CREATE TABLE "evidence" (
   "model" text NOT NULL,
   "provider" text NOT NULL,
   "wire" text NOT NULL,
-  "method" text NOT NULL,
-  "decision" text NOT NULL,
-  "score" text,
-  "probabilities" text,
-  "created_at" integer NOT NULL,
-  "label_version" integer,
-  PRIMARY KEY ("record_id", "position") );
-CREATE INDEX "evidence_created_at" ON "evidence" ("created_at");
-CREATE INDEX "evidence_labelled" ON "evidence" ("preset_id", "created_at") WHERE "label_version" IS NOT NULL;
-CREATE INDEX "evidence_preset_id" ON "evidence" ("preset_id", "created_at");
+  "method" text NOT NULL );
 CREATE TABLE "evidence_labels" (
   "record_id" blob NOT NULL,
   "position" integer NOT NULL,

@@ -44,5 +44,5 @@ impl MigrationTrait for Migration {
 
 /// Returns all tables but that of the usage records. Each refers to earlier ones only.
 fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
-    [tenants::tables(), ledger::tables(), store::tables(backend)].into_iter().flatten().collect()
+    [tenants::tables(), ledger::tables(backend), store::tables(backend)].into_iter().flatten().collect()
 }

@@ -1,9 +1,11 @@
 //! Evidence and its labels. [`crate::budget`] adds the rows of evidence.
 
+mod rows;
+
 use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::error::StoreError;
 use domain::evidence::{
     Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource,
@@ -14,7 +16,7 @@ use domain::json::Json;
 use domain::money::Usd;
 use domain::repetition::StoredRepetition;
 use domain::statistics::Probability;
-use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference, UsageRecord};
+use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference};
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 use uuid::Uuid;
 
@@ -25,60 +27,23 @@ use crate::errors::corrupt;
 use crate::statements::{chunks_of, column, list, pieces, read, run};
 use crate::usage::{ids, storable};
 
+pub(crate) use rows::insert_evidence;
+
 repository! {
     /// Stores evidence in the database; [`crate::SeaOrmBudgetStore`] adds it.
     SeaOrmEvidenceRepository
 }
 
-/// The columns of [`write_evidence`].
-pub(crate) const EVIDENCE_COLUMNS: [&str; 14] = [
-    "record_id",
-    "position",
-    "workspace_id",
-    "preset_id",
-    "preset_version",
-    "question",
-    "model",
-    "provider",
-    "wire",
-    "method",
-    "decision",
-    "score",
-    "probabilities",
-    "created_at",
-];
-
+/// The longest difference between the time of an id and that of its record. Beyond it, a row is kept longer.
+const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(1);
 /// Most rows of a statement that names each row.
 const NAMED_ROWS: usize = 64;
 
-/// Writes the row of an answer, in the order of [`EVIDENCE_COLUMNS`].
-pub(crate) fn write_evidence(
-    (record, answer): &(&UsageRecord, &AnswerEvidence),
-    row: &mut dyn RowWriter,
-) -> Result<(), StoreError> {
-    // Only requests with a preset have evidence.
-    let preset = record.preset.ok_or_else(|| corrupt("usage_records.preset_id", &record.id))?;
-    row.bytes(Some(ids::decision_column(&record.id)))?;
-    row.integer(Some(answer.position.into()))?;
-    row.bytes(Some(ids::workspace_column(record.workspace_id)))?;
-    row.bytes(Some(preset.id.uuid().as_bytes().to_vec()))?;
-    row.integer(Some(preset.version.into()))?;
-    row.text(Some(&storable(&answer.question)))?;
-    row.text(Some(answer.model.as_str()))?;
-    row.text(Some(&answer.provider))?;
-    row.text(Some(&answer.wire))?;
-    row.text(Some(answer.method.as_str()))?;
-    row.text(Some(answer.decision.text()))?;
-    row.text(answer.score.map(|score| score.get().to_string()).as_deref())?;
-    row.text(answer.probabilities.as_ref().map(Json::text))?;
-    row.integer(Some(millis(record.created_at)))
-}
-
 /// The start of a query of evidence with its current label and the figures of its record, for [`to_evidence`].
-const SELECT: &str = "SELECT e.record_id, e.position, e.workspace_id, e.preset_id, e.preset_version, e.question, e.model, \
-                      e.provider, e.wire, e.method, e.decision, e.score, e.probabilities, e.created_at, l.version, \
+const SELECT: &str = "SELECT e.record_id, e.position, g.workspace_id, g.preset_id, g.preset_version, g.question, g.model, \
+                      g.provider, g.wire, g.method, e.decision, e.score, e.probabilities, e.created_at, l.version, \
                       l.value, l.source, l.created_by, l.created_at, r.cost_pico, r.latency_us FROM evidence e \
-                      LEFT JOIN evidence_labels l ON l.record_id = e.record_id AND l.position = e.position \
+                      JOIN evidence_groups g ON g.id = e.group_id LEFT JOIN evidence_labels l ON l.record_id = e.record_id AND l.position = e.position \
                       AND l.version = e.label_version LEFT JOIN usage_records r ON r.id = e.record_id";
 
 #[async_trait]
@@ -176,12 +141,16 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         // Read before taking the write lock: usually there is nothing to remove.
-        let text = "SELECT record_id, position FROM evidence WHERE created_at < ? ORDER BY created_at LIMIT ?";
-        let values = vec![millis(before).into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+        // Ids increase with time, so that no index of times is needed.
+        let text = "SELECT record_id, position FROM evidence WHERE record_id < ? AND created_at < ? \
+                    ORDER BY record_id, position LIMIT ?";
+        let end = ids::first_at(before + CLOCK_DIFFERENCE);
+        let values = vec![end.into(), millis(before).into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
         let old = read(self.database.report_readers()?, text, values).await?;
         let old: Vec<Answer> =
             old.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect::<Result<_, StoreError>>()?;
         if old.is_empty() {
+            rows::prune_groups(&self.database).await?;
             return Ok(0);
         }
         let transaction = self.database.begin().await?;
@@ -243,9 +212,9 @@ fn conditions(filter: &EvidenceFilter) -> (String, Vec<Value>) {
             values.push(value);
         }
     };
-    add("e.preset_version = ?", version.map(|version| i64::from(version).into()));
-    add("e.question = ?", question.as_deref().map(|question| storable(question).into_owned().into()));
-    add("e.model = ?", model.as_deref().map(|model| storable(model).into_owned().into()));
+    add("g.preset_version = ?", version.map(|version| i64::from(version).into()));
+    add("g.question = ?", question.as_deref().map(|question| storable(question).into_owned().into()));
+    add("g.model = ?", model.as_deref().map(|model| storable(model).into_owned().into()));
     add("e.created_at >= ?", since.map(|since| millis(since).into()));
     add("e.created_at < ?", until.map(|until| millis(until).into()));
     match is_labelled {
@@ -271,22 +240,25 @@ fn to_evidence(row: &QueryResult) -> Result<Evidence, StoreError> {
     let small = |place, name| u32::try_from(column::<i64>(row, place)?).map_err(|_| invalid(name));
     let json = |text: String, name| Json::parse(&text).map_err(|_| invalid(name));
     let workspace_id = ids::workspace_id(&column::<Vec<u8>>(row, 2)?);
-    let preset = Uuid::from_slice(&column::<Vec<u8>>(row, 3)?).map_err(|_| invalid("evidence.preset_id"))?;
+    let preset = Uuid::from_slice(&column::<Vec<u8>>(row, 3)?).map_err(|_| invalid("evidence_groups.preset_id"))?;
     let method: String = column(row, 9)?;
     let score: Option<String> = column(row, 11)?;
     let score = score.map(|text| text.parse().ok().and_then(|score| Probability::new(score).ok()).ok_or(()));
     let probabilities: Option<String> = column(row, 12)?;
     let latency: Option<i64> = column(row, 20)?;
     Ok(Evidence {
-        workspace_id: workspace_id.ok_or_else(|| invalid("evidence.workspace_id"))?,
-        preset: PresetReference { id: PresetId::from_uuid(preset), version: small(4, "evidence.preset_version")? },
+        workspace_id: workspace_id.ok_or_else(|| invalid("evidence_groups.workspace_id"))?,
+        preset: PresetReference {
+            id: PresetId::from_uuid(preset),
+            version: small(4, "evidence_groups.preset_version")?,
+        },
         answer: AnswerEvidence {
             position: small(1, "evidence.position")?,
             question: column(row, 5)?,
-            model: parse(&column::<String>(row, 6)?, "evidence.model", &id)?,
+            model: parse(&column::<String>(row, 6)?, "evidence_groups.model", &id)?,
             provider: column::<String>(row, 7)?.into(),
             wire: column::<String>(row, 8)?.into(),
-            method: AnswerMethod::from_name(&method).ok_or_else(|| invalid("evidence.method"))?,
+            method: AnswerMethod::from_name(&method).ok_or_else(|| invalid("evidence_groups.method"))?,
             decision: json(column(row, 10)?, "evidence.decision")?,
             score: score.transpose().map_err(|()| invalid("evidence.score"))?,
             probabilities: probabilities.map(|text| json(text, "evidence.probabilities")).transpose()?,

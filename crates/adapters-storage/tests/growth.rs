@@ -110,14 +110,22 @@ fn preset_id() -> PresetId {
     PresetId::from_uuid(Uuid::from_u128(2))
 }
 
-/// Folds records with evidence of so many answers each, in batches. Returns the number of records, the whole time and the
-/// longest time of a batch.
-async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) -> (u64, Duration, Duration) {
+/// The times of folds.
+#[derive(Default)]
+struct Folding {
+    records: u64,
+    whole: Duration,
+    processor: Duration,
+    longest: Duration,
+}
+
+/// Folds records with evidence of so many answers each, in batches.
+async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) -> Folding {
     const BATCH: u64 = 512;
     let process = ProcessId::from_uuid(Uuid::from_u128(1));
     store.register(process).await.unwrap();
     let apart = DAYS * 86_400_000 / records;
-    let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
+    let (mut after, mut folding) = (0, Folding::default());
     let charge = |number| {
         let mut record = typical(number, keys, apart);
         let preset = PresetReference { id: preset_id(), version: 1 };
@@ -127,13 +135,14 @@ async fn fold(store: &SeaOrmBudgetStore, records: u64, keys: u64, answers: u32) 
     while after < records {
         let entries = (after..after + BATCH).map(|number| FoldEntry { charge: charge(number), allowances: Vec::new() });
         let request = FoldRequest { process, after, up_to: after + BATCH, entries: entries.collect() };
-        let began = Instant::now();
+        let (began, used) = (Instant::now(), processor_time());
         store.fold(&request).await.unwrap();
-        longest = longest.max(began.elapsed());
-        folding += began.elapsed();
+        folding.longest = folding.longest.max(began.elapsed());
+        folding.whole += began.elapsed();
+        folding.processor += processor_time().saturating_sub(used);
         after += BATCH;
     }
-    (after, folding, longest)
+    Folding { records: after, ..folding }
 }
 
 async fn measure(records: u64, keys: u64) {
@@ -141,7 +150,7 @@ async fn measure(records: u64, keys: u64) {
     let clock = FixedClock::at(at(0));
     let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
     let (store, reports) = (SeaOrmBudgetStore::new(database.clone()), SeaOrmLedgerReports::new(database.clone()));
-    let (records, folding, longest) = fold(&store, records, keys, 0).await;
+    let Folding { records, whole: folding, longest, .. } = fold(&store, records, keys, 0).await;
     let raw = folder.raw().await;
     let sizes: Vec<(String, i64)> =
         sea_orm::sqlx::query_as("SELECT name, SUM(pgsize) FROM dbstat WHERE name LIKE '%usage_records%' GROUP BY name")
@@ -206,13 +215,13 @@ async fn evidence_slows_folds_little() {
     for (keys, answers) in [(1, 0), (1, 1), (1, 5), (5_000, 0), (5_000, 1), (5_000, 5)] {
         let folder = Folder::new();
         let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
-        let began = processor_time();
-        let (records, folding, longest) = fold(&SeaOrmBudgetStore::new(database), records(), keys, answers).await;
-        let [folding, used] =
-            [folding, processor_time().saturating_sub(began)].map(|time| time / u32::try_from(records).unwrap());
+        let folding = fold(&SeaOrmBudgetStore::new(database), records(), keys, answers).await;
+        let [whole, used] =
+            [folding.whole, folding.processor].map(|time| time / u32::try_from(folding.records).unwrap());
         println!(
-            "{keys} keys, evidence of {answers} answers: fold {folding:?} a record, {used:?} of processor time; at most \
-             {longest:?} a batch"
+            "{keys} keys, evidence of {answers} answers: fold {whole:?} a record, {used:?} of processor time; at most \
+             {:?} a batch",
+            folding.longest
         );
     }
 }
@@ -263,7 +272,7 @@ async fn report_of_evidence_is_read_in_pages() {
     const PAGE: u64 = 1_000;
     let folder = Folder::new();
     let database = open_by(&folder.settings(), Arc::new(FixedClock::at(at(0)))).await;
-    let (records, ..) = fold(&SeaOrmBudgetStore::new(database.clone()), records(), 5_000, 5).await;
+    let Folding { records, .. } = fold(&SeaOrmBudgetStore::new(database.clone()), records(), 5_000, 5).await;
     let repository = SeaOrmEvidenceRepository::new(database);
     let mut filter = EvidenceFilter::of_preset(preset_id());
     // The first walk labels a tenth of the answers, the second one reads them for the report.

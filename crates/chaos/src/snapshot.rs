@@ -185,8 +185,9 @@ fn charge_times(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
 
 /// Returns the questions with evidence of the records with a preset, in their order, by the id of the answer.
 fn evidence(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>> {
-    let sql = "SELECT 'gen-dec-' || encode(r.id, 'hex'), COALESCE(string_agg(e.question, ' ' ORDER BY e.question), '') \
+    let sql = "SELECT 'gen-dec-' || encode(r.id, 'hex'), COALESCE(string_agg(g.question, ' ' ORDER BY g.question), '') \
                FROM usage_records AS r LEFT JOIN evidence AS e ON e.record_id = r.id \
+               LEFT JOIN evidence_groups AS g ON g.id = e.group_id \
                WHERE r.preset_id IS NOT NULL GROUP BY r.id";
     let rows = query(cluster, sql)?;
     let questions = |row| anyhow::Ok(cell(&rows, row, 1)?.split_whitespace().map(str::to_owned).collect());
@@ -195,7 +196,7 @@ fn evidence(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>> {
 
 /// Returns the evidence without the record of a request with a preset.
 fn lone_evidence(cluster: &Cluster) -> Result<Vec<String>> {
-    let sql = "SELECT 'gen-dec-' || encode(e.record_id, 'hex'), e.question FROM evidence AS e \
+    let sql = "SELECT 'gen-dec-' || encode(e.record_id, 'hex'), e.position FROM evidence AS e \
                LEFT JOIN usage_records AS r ON r.id = e.record_id WHERE r.preset_id IS NULL";
     Ok(query(cluster, sql)?.iter().map(|row| row.join(" | ")).collect())
 }

@@ -14,7 +14,7 @@ use super::columns::{
 /// records that retention removed.
 const COUNTER: [&str; 4] = ["scope", "subject", "interval", "period_start"];
 
-pub(super) fn tables() -> Vec<TableCreateStatement> {
+pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
     vec![
         spend_counters(),
         budget_processes(),
@@ -24,7 +24,8 @@ pub(super) fn tables() -> Vec<TableCreateStatement> {
         budget_alerts(),
         record_bytes(),
         usage_sums(),
-        evidence(),
+        evidence_groups(),
+        evidence(backend),
         evidence_labels(),
         rejections(),
     ]
@@ -52,7 +53,6 @@ pub(super) fn indexes() -> Vec<IndexCreateStatement> {
         index("evidence_labelled", "evidence", &["preset_id", "created_at"])
             .cond_where(Expr::col("label_version").is_not_null())
             .take(),
-        index("evidence_created_at", "evidence", &["created_at"]),
         index("rejections_by_hour", "rejections", &["hour"]),
     ]
 }
@@ -192,13 +192,11 @@ fn usage_sums() -> TableCreateStatement {
     keyed_table("usage_sums", columns, &key)
 }
 
-/// The evidence of the answers of presets: a row for each question, added with the record of its request. `position` is
-/// the index of the question in the version of the preset. `decision` and `probabilities` are JSON, `score` is a decimal.
-/// `label_version` is the current version of the label, if any.
-fn evidence() -> TableCreateStatement {
+/// The groups of evidence, which statistics never pool. `id` is a digest of the other columns. A group is kept while its
+/// preset has evidence.
+fn evidence_groups() -> TableCreateStatement {
     let columns = [
-        bytes("record_id"),
-        number("position"),
+        key(bytes("id")),
         bytes("workspace_id"),
         bytes("preset_id"),
         number("preset_version"),
@@ -207,13 +205,31 @@ fn evidence() -> TableCreateStatement {
         text("provider"),
         text("wire"),
         text("method"),
+    ];
+    table("evidence_groups", columns)
+}
+
+/// The evidence of the answers of presets: a row for each question, added with the record of its request. `position` is
+/// the index of the question in the version of the preset. `decision` and `probabilities` are JSON, `score` is a decimal.
+/// `label_version` is the current version of the label, if any.
+fn evidence(backend: DbBackend) -> TableCreateStatement {
+    let columns = [
+        bytes("record_id"),
+        number("position"),
+        bytes("preset_id"),
+        bytes("group_id"),
         text("decision"),
         optional_text("score"),
         optional_text("probabilities"),
         number("created_at"),
         optional_number("label_version"),
     ];
-    keyed_table("evidence", columns, &["record_id", "position"])
+    let mut evidence = keyed_table("evidence", columns, &["record_id", "position"]);
+    if backend == DbBackend::Sqlite {
+        // Ids increase with time: rows are appended to the key, and a table beside it would be a second copy.
+        evidence.extra("WITHOUT ROWID");
+    }
+    evidence
 }
 
 /// Every version of the label of every answer.

@@ -14,7 +14,7 @@ use super::usage_sums::{SUM_COLUMNS, SumChanges};
 use crate::connections::{RowWriter, Transaction};
 use crate::convert::{key_id, millis, moment};
 use crate::errors::corrupt;
-use crate::evidence::{EVIDENCE_COLUMNS, write_evidence};
+use crate::evidence::insert_evidence;
 use crate::statements::{column, list, pieces, places, read, run};
 use crate::usage::{RECORD_COLUMNS, ids, write_record};
 
@@ -88,7 +88,7 @@ impl<'a> NewRecords<'a> {
             evidence.iter().map(move |answer| (record, answer))
         };
         let evidence: Vec<_> = self.entries.iter().flat_map(evidence).collect();
-        transaction.insert_rows("evidence", &EVIDENCE_COLUMNS, &evidence, write_evidence).await?;
+        insert_evidence(transaction, &evidence).await?;
         insert_messages(transaction, self.entries.iter().flat_map(|entry| &entry.charge.messages), now).await?;
         self.sums.write(transaction).await?;
         self.add_bytes(transaction, now).await

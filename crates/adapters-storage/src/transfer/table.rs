@@ -61,6 +61,7 @@ pub(super) fn tables() -> Vec<Table> {
         usage_sums(),
         of_entity::<spend_counters::Entity>(),
         of_entity::<usage_records::Entity>(),
+        evidence_groups(),
         evidence(),
         evidence_labels(),
         of_entity::<audit_log::Entity>(),
@@ -116,11 +117,18 @@ fn usage_sums() -> Table {
     Table::new("usage_sums", key.chain(numbers).collect(), 5)
 }
 
+fn evidence_groups() -> Table {
+    let ids = ["id", "workspace_id", "preset_id"].map(bytes).into_iter().chain([number("preset_version")]);
+    let texts = ["question", "model", "provider", "wire", "method"].map(text);
+    Table::new("evidence_groups", ids.chain(texts).collect(), 1)
+}
+
 fn evidence() -> Table {
-    let names = ["question", "model", "provider", "wire", "method", "decision", "score", "probabilities"];
-    let columns = [bytes("record_id"), number("position"), bytes("workspace_id"), bytes("preset_id")].into_iter();
-    let numbers = ["preset_version", "created_at", "label_version"].map(number);
-    Table::new("evidence", columns.chain(names.map(text)).chain(numbers).collect(), 2)
+    let key = [bytes("record_id"), number("position")].into_iter();
+    let texts = ["decision", "score", "probabilities"].map(text);
+    let numbers = ["created_at", "label_version"].map(number);
+    let columns = key.chain(["preset_id", "group_id"].map(bytes)).chain(texts).chain(numbers);
+    Table::new("evidence", columns.collect(), 2)
 }
 
 fn evidence_labels() -> Table {

@@ -1,5 +1,6 @@
 //! Ids of records as columns: the 16 bytes of a UUID, or else the text.
 
+use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use uuid::Uuid;
@@ -32,6 +33,12 @@ pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
         None => as_text(column).and_then(|text| text.parse().ok()),
     };
     id.ok_or_else(|| corrupt("usage_records.id", display_id(column)))
+}
+
+/// Returns the column of the first id of a time: ids begin with the milliseconds of their time.
+pub(crate) fn first_at(time: DateTime<Utc>) -> Vec<u8> {
+    let millis = u128::try_from(time.timestamp_millis()).unwrap_or_default();
+    Uuid::from_u128(millis << 80).as_bytes().to_vec()
 }
 
 /// Encodes the id of an HTTP request.

@@ -21,6 +21,9 @@ suite! {
     /// Every case of the port's contract.
     evidence_repository_cases as evidence_repository_contract over Stores {
         fold_adds_evidence_once,
+        answers_of_different_groups_are_kept_apart,
+        concurrent_folds_of_a_new_group_keep_all_evidence,
+        evidence_after_retention_is_complete,
         list_is_newest_first_and_filtered,
         labels_have_versions,
         labels_are_added_all_or_none,
@@ -109,6 +112,60 @@ async fn fold_adds_evidence_once(stores: &Stores) {
     fold_charge(stores, UsageCharge::new(abandoned)).await.unwrap();
     fold_charge(stores, charge(4, 0)).await.unwrap();
     assert_eq!(stores.evidence.find(&[id(4)]).await.unwrap(), rows(&charge(4, 0)));
+}
+
+async fn answers_of_different_groups_are_kept_apart(stores: &Stores) {
+    let base = || AnswerEvidence { question: "ab".to_owned(), provider: "cd".into(), wire: "ef".into(), ..answer(0) };
+    let answers = [
+        base(),
+        AnswerEvidence { question: "other".to_owned(), ..base() },
+        AnswerEvidence { model: "acme/other".parse().unwrap(), ..base() },
+        AnswerEvidence { provider: "other".into(), ..base() },
+        AnswerEvidence { wire: "other".into(), ..base() },
+        AnswerEvidence { method: AnswerMethod::Native, ..base() },
+        // The same letters in other members.
+        AnswerEvidence { question: "abc".to_owned(), provider: "d".into(), ..base() },
+        AnswerEvidence { provider: "cde".into(), wire: "f".into(), ..base() },
+    ];
+    let first = preset(0);
+    let presets = [first, PresetReference { version: 4, ..first }, preset(1)];
+    let mut charges = Vec::new();
+    for (number, (workspace, preset)) in (1..).zip([1, 2].into_iter().flat_map(|of| presets.map(|preset| (of, preset))))
+    {
+        let record = UsageRecord { preset: Some(preset), ..record(number, workspace) };
+        let evidence = (0..).zip(&answers).map(|(position, answer)| AnswerEvidence { position, ..answer.clone() });
+        charges.push(UsageCharge { evidence: evidence.collect(), ..UsageCharge::new(record) });
+    }
+    for number in [1, 2] {
+        add_workspace(stores, number).await;
+        add_key(stores, &inference_key(number, number)).await;
+    }
+    for charge in &charges {
+        fold_charge(stores, charge.clone()).await.unwrap();
+    }
+    let ids: Vec<DecisionId> = charges.iter().map(|charge| charge.record.id.clone()).collect();
+    assert_eq!(stores.evidence.find(&ids).await.unwrap(), charges.iter().flat_map(rows).collect::<Vec<_>>());
+}
+
+async fn concurrent_folds_of_a_new_group_keep_all_evidence(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    let charges: Vec<UsageCharge> = (1..=8).map(|number| charge(number, 0)).collect();
+    for folded in join_all(charges.iter().map(|charge| fold_charge(stores, charge.clone()))).await {
+        folded.unwrap();
+    }
+    let ids: Vec<DecisionId> = charges.iter().map(|charge| charge.record.id.clone()).collect();
+    assert_eq!(stores.evidence.find(&ids).await.unwrap(), charges.iter().flat_map(rows).collect::<Vec<_>>());
+}
+
+async fn evidence_after_retention_is_complete(stores: &Stores) {
+    insert_charges(stores, [1]).await;
+    for removed in [2, 0, 0] {
+        assert_eq!(stores.evidence.prune(at(60), 9).await.unwrap(), removed);
+    }
+    fold_charge(stores, charge(3, 1)).await.unwrap();
+    assert_eq!(stores.evidence.prune(at(1), 9).await.unwrap(), 0);
+    assert_eq!(stores.evidence.find(&[id(1), id(3)]).await.unwrap(), rows(&charge(3, 1)));
 }
 
 async fn list_is_newest_first_and_filtered(stores: &Stores) {
