@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
-use domain::preset::{DesignatedPreset, PresetRepository, Presets};
+use domain::preset::{DesignatedPreset, PresetRepository, PresetSlug, Presets};
 
 use crate::shared_fills::SharedFills;
 use crate::watcher::{Changed, DropChanged};
@@ -20,7 +20,7 @@ pub struct CachedPresets {
     found: Arc<Found>,
 }
 
-type Found = SharedFills<(WorkspaceId, Box<str>), Arc<DesignatedPreset>, Miss>;
+type Found = SharedFills<(WorkspaceId, PresetSlug), Arc<DesignatedPreset>, Miss>;
 
 /// The reason for a look-up without a preset.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +55,11 @@ impl Presets for CachedPresets {
     async fn find_designated(
         &self,
         workspace_id: WorkspaceId,
-        slug: &str,
+        slug: &PresetSlug,
     ) -> Result<Option<Arc<DesignatedPreset>>, StoreError> {
         // Read before the look-up: all changes up to now have been dropped by then.
         let freshness = self.watcher.freshness().await?;
-        let name = (workspace_id, Box::from(slug));
+        let name = (workspace_id, slug.clone());
         if let Some(found) = self.found.get(&name) {
             return Ok(Some(found));
         }

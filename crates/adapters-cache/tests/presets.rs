@@ -9,7 +9,7 @@ use domain::authority::Authority;
 use domain::change::Change;
 use domain::ids::WorkspaceId;
 use domain::json::Json;
-use domain::preset::{ManagePresets, PresetChange, PresetConfig, PresetStatus, Presets};
+use domain::preset::{ManagePresets, PresetChange, PresetConfig, PresetSlug, PresetStatus, Presets};
 use domain::testing::{FixedClock, MemoryStore, SequentialIds};
 use domain::workspace::CreateWorkspace;
 
@@ -42,7 +42,7 @@ impl Setup {
 
     /// Returns the designated version and the status of the cached preset.
     async fn found(&self, slug: &str) -> Option<(u32, PresetStatus)> {
-        let found = self.cached.find_designated(self.workspace, slug).await.unwrap();
+        let found = self.cached.find_designated(self.workspace, &PresetSlug::try_new(slug).unwrap()).await.unwrap();
         found.map(|found| (found.version.number, found.preset.status))
     }
 }
@@ -65,5 +65,5 @@ async fn changed_preset_is_read_again_and_others_stay() {
     setup.watcher.refresh().await.unwrap();
     assert_eq!(setup.found("two").await, Some((1, PresetStatus::Disabled)));
     let other = WorkspaceId::from_uuid(SequentialIds::uuid(77));
-    assert!(setup.cached.find_designated(other, "one").await.unwrap().is_none());
+    assert!(setup.cached.find_designated(other, &PresetSlug::try_new("one").unwrap()).await.unwrap().is_none());
 }

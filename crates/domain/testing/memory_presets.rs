@@ -10,7 +10,7 @@ use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::{PresetId, WorkspaceId};
-use crate::preset::{DesignatedPreset, Preset, PresetRepository, PresetVersion, Presets};
+use crate::preset::{DesignatedPreset, Preset, PresetRepository, PresetSave, PresetSlug, PresetVersion, Presets};
 
 #[async_trait]
 impl PresetRepository for MemoryPresets {
@@ -20,7 +20,7 @@ impl PresetRepository for MemoryPresets {
         after: &Preset,
         added: Option<&'a PresetVersion>,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<PresetSave, StoreError> {
         let mut state = self.0.begin(audit)?;
         let is_named = |(stored, _): &(Preset, Vec<PresetVersion>)| {
             (stored.workspace_id, &stored.slug) == (after.workspace_id, &after.slug)
@@ -29,21 +29,25 @@ impl PresetRepository for MemoryPresets {
         if position.map(|position| &state.presets[position].0) != before
             || state.workspace(after.workspace_id).is_none()
         {
-            return Ok(false);
+            return Ok(PresetSave::Conflict);
+        }
+        let of_workspace =
+            state.presets.iter().filter(|(preset, _)| preset.workspace_id == after.workspace_id).count() as u64;
+        if before.is_none() && of_workspace >= Preset::MAX_IN_WORKSPACE {
+            return Ok(PresetSave::TooMany);
         }
         let versions = position.map(|position| state.presets.remove(position).1).unwrap_or_default();
         let versions = versions.into_iter().chain(added.cloned()).collect();
         state.presets.push((after.clone(), versions));
         state.changed(self.0.now(), [ChangeSubject::Preset(after.id)]);
         state.note(audit, self.0.now());
-        Ok(true)
+        Ok(PresetSave::Saved)
     }
 
-    async fn find(&self, workspace_id: WorkspaceId, slug: &str) -> Result<Option<DesignatedPreset>, StoreError> {
+    async fn find(&self, workspace_id: WorkspaceId, slug: &PresetSlug) -> Result<Option<DesignatedPreset>, StoreError> {
         let state = self.0.state();
-        let is_named = |(stored, _): &&(Preset, Vec<PresetVersion>)| {
-            stored.workspace_id == workspace_id && stored.slug.as_str() == slug
-        };
+        let is_named =
+            |(stored, _): &&(Preset, Vec<PresetVersion>)| stored.workspace_id == workspace_id && stored.slug == *slug;
         let Some((preset, versions)) = state.presets.iter().find(is_named) else { return Ok(None) };
         let version = versions.iter().find(|version| version.number == preset.designated_version);
         let version = version.cloned().ok_or_else(|| StoreError::Corrupt("the version is missing".to_owned()))?;
@@ -73,7 +77,7 @@ impl Presets for MemoryPresets {
     async fn find_designated(
         &self,
         workspace_id: WorkspaceId,
-        slug: &str,
+        slug: &PresetSlug,
     ) -> Result<Option<Arc<DesignatedPreset>>, StoreError> {
         Ok(self.find(workspace_id, slug).await?.map(Arc::new))
     }

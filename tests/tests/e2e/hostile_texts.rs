@@ -9,6 +9,8 @@ use crate::management_scopes::table::{INFERENCE, ROUTES};
 use crate::management_scopes::{Scopes, UNRESTRICTED, pattern};
 
 const ENCODED: [&str; 2] = ["%00", "a%00b"];
+/// The second is looked up in the store.
+const TEXTS: [&str; 2] = [NUL, "@preset/a\0b"];
 const NUL: &str = "a\0b";
 
 #[tokio::test]
@@ -87,7 +89,7 @@ fn with_nul(document: &Value, schema: &Value, base: &Value, depth: usize) -> Vec
         schema["type"] == name || schema["type"].as_array().is_some_and(|types| types.iter().any(|of| of == name))
     };
     if is("string") {
-        variants.push(NUL.into());
+        variants.extend(TEXTS.map(Value::from));
     }
     if is("array") {
         let items = with_nul(document, &schema["items"], &base[0], depth);

@@ -8,7 +8,7 @@ use domain::error::StoreError;
 use domain::ids::{PresetId, WorkspaceId};
 use domain::json::Json;
 use domain::preset::{
-    DesignatedPreset, Preset, PresetConfig, PresetRepository, PresetSlug, PresetStatus, PresetVersion,
+    DesignatedPreset, Preset, PresetConfig, PresetRepository, PresetSave, PresetSlug, PresetStatus, PresetVersion,
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
@@ -34,11 +34,17 @@ impl PresetRepository for SeaOrmPresetRepository {
         after: &Preset,
         added: Option<&'a PresetVersion>,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<PresetSave, StoreError> {
         let transaction = self.database.begin().await?;
-        let stored = find(&transaction, after.workspace_id, after.slug.as_str()).await?;
+        let stored = find(&transaction, after.workspace_id, &after.slug).await?;
         if stored != before.map(to_row) || !workspace_exists(&transaction, after.workspace_id).await? {
-            return Ok(false);
+            return Ok(PresetSave::Conflict);
+        }
+        if before.is_none() {
+            let own = Entity::find().filter(Column::WorkspaceId.eq(after.workspace_id.to_string()));
+            if own.count(&transaction).await.map_err(store_error)? >= Preset::MAX_IN_WORKSPACE {
+                return Ok(PresetSave::TooMany);
+            }
         }
         let row = to_row(after).into_active_model();
         if before.is_some() {
@@ -59,10 +65,10 @@ impl PresetRepository for SeaOrmPresetRepository {
             insert.exec_without_returning(&transaction).await.map_err(store_error)?;
         }
         commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Preset(after.id)], audit).await?;
-        Ok(true)
+        Ok(PresetSave::Saved)
     }
 
-    async fn find(&self, workspace_id: WorkspaceId, slug: &str) -> Result<Option<DesignatedPreset>, StoreError> {
+    async fn find(&self, workspace_id: WorkspaceId, slug: &PresetSlug) -> Result<Option<DesignatedPreset>, StoreError> {
         let snapshot = self.database.snapshot().await?;
         let Some(row) = find(&snapshot, workspace_id, slug).await? else { return Ok(None) };
         let key = (row.id.clone(), row.designated_version);
@@ -96,9 +102,10 @@ impl PresetRepository for SeaOrmPresetRepository {
 async fn find(
     connection: &impl ConnectionTrait,
     workspace_id: WorkspaceId,
-    slug: &str,
+    slug: &PresetSlug,
 ) -> Result<Option<Model>, StoreError> {
-    let named = Entity::find().filter(Column::WorkspaceId.eq(workspace_id.to_string())).filter(Column::Slug.eq(slug));
+    let of_workspace = Entity::find().filter(Column::WorkspaceId.eq(workspace_id.to_string()));
+    let named = of_workspace.filter(Column::Slug.eq(slug.as_str()));
     named.one(connection).await.map_err(store_error)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::draft::PRESET_PREFIX;
 use super::{DecisionDraft, DecisionRequest, InvalidDecision};
-use crate::json::{Json, unknown_member, unknown_name};
+use crate::json::{Json, JsonKind, unknown_member, unknown_name};
 use crate::preset::{Acceptance, Cascade, CascadeStage, Otherwise, PresetConfig};
 use crate::question::{Question, QuestionKind};
 use crate::statistics::Probability;
@@ -22,7 +22,8 @@ impl PresetConfig {
     pub fn read(json: &Json) -> Result<Self, InvalidDecision> {
         let mut draft = DecisionDraft { state: Some(Json::string("")), ..DecisionDraft::default() };
         let (mut stages, mut otherwise) = (None, None);
-        for (name, value) in json.members().unwrap_or_default() {
+        let is_given = |(_, value): &(String, Json)| value.kind() != JsonKind::Null;
+        for (name, value) in json.members().unwrap_or_default().into_iter().filter(is_given) {
             match name.as_str() {
                 "model" => draft.model = Some(value),
                 "models" => draft.models = Some(value),
@@ -80,7 +81,7 @@ fn read_stages(json: &Json) -> Result<Vec<(String, Option<Json>)>, InvalidDecisi
         for (name, value) in distinct_members(element, &path)? {
             match name.as_str() {
                 "model" => model = value.as_string().filter(|name| !name.is_empty()),
-                "accept" => accept = Some(value),
+                "accept" => accept = Some(value).filter(|value| value.kind() != JsonKind::Null),
                 _ => return Err(InvalidDecision::new(path, unknown_member(&name, ["model", "accept"]))),
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{DecisionRequest, SubmitDecisionError};
 use crate::api_key::InferenceKey;
-use crate::preset::{PresetStatus, Presets};
+use crate::preset::{DesignatedPreset, PresetSlug, PresetStatus, Presets};
 use crate::question::ProviderInput;
 
 /// Resolves the presets that requests name. The request is then submitted like any other, so that guardrails and limits
@@ -27,24 +27,40 @@ impl ResolvePreset {
         key: &InferenceKey,
         request: DecisionRequest,
     ) -> Result<DecisionRequest, SubmitDecisionError> {
-        let Some(slug) = request.preset_slug() else { return Ok(request) };
-        let found = self.0.find_designated(key.workspace_id(), slug).await?;
-        let status = found.as_ref().map(|found| found.preset.status);
-        let Some(found) = found.filter(|_| status == Some(PresetStatus::Active)) else {
-            return Err(SubmitDecisionError::UnknownPreset { slug: slug.to_owned(), status });
+        let Some(name) = request.preset_slug() else { return Ok(request) };
+        let found = match PresetSlug::try_new(name) {
+            Ok(slug) => self.0.find_designated(key.workspace_id(), &slug).await?,
+            // No preset has such a name.
+            Err(_) => None,
         };
-        let config = &found.version.config;
-        let mut models = config.models.iter().cloned();
-        let input = Arc::unwrap_or_clone(request.provider_input);
-        Ok(DecisionRequest {
-            model: models.next().unwrap_or_default(),
-            fallback_models: models.collect(),
-            provider_input: Arc::new(ProviderInput { questions: config.questions.clone(), ..input }),
-            preset: Some(found.reference()),
-            cascade: config.cascade.clone(),
-            ..request
-        })
+        replace_preset(request, found.as_deref())
     }
+}
+
+/// Replaces the preset that a request names.
+///
+/// # Errors
+/// It is not found or not active.
+pub(super) fn replace_preset(
+    request: DecisionRequest,
+    found: Option<&DesignatedPreset>,
+) -> Result<DecisionRequest, SubmitDecisionError> {
+    let status = found.map(|found| found.preset.status);
+    let Some(found) = found.filter(|_| status == Some(PresetStatus::Active)) else {
+        let slug = request.preset_slug().unwrap_or_default().to_owned();
+        return Err(SubmitDecisionError::UnknownPreset { slug, status });
+    };
+    let config = &found.version.config;
+    let mut models = config.models.iter().cloned();
+    let input = Arc::unwrap_or_clone(request.provider_input);
+    Ok(DecisionRequest {
+        model: models.next().unwrap_or_default(),
+        fallback_models: models.collect(),
+        provider_input: Arc::new(ProviderInput { questions: config.questions.clone(), ..input }),
+        preset: Some(found.reference()),
+        cascade: config.cascade.clone(),
+        ..request
+    })
 }
 
 #[cfg(test)]

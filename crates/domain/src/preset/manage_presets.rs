@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    DesignatedPreset, Preset, PresetConfig, PresetError, PresetRepository, PresetSlug, PresetStatus, PresetVersion,
+    DesignatedPreset, Preset, PresetConfig, PresetError, PresetRepository, PresetSave, PresetSlug, PresetStatus,
+    PresetVersion,
 };
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, ManagementScope, Right};
@@ -59,7 +60,8 @@ impl ManagePresets {
     /// # Errors
     /// The preset does not exist, or the store failed.
     pub async fn get(&self, workspace_id: WorkspaceId, slug: &str) -> Result<DesignatedPreset, PresetError> {
-        self.presets.find(workspace_id, slug).await?.ok_or(PresetError::NotFound)
+        let slug = PresetSlug::try_new(slug).map_err(|_| PresetError::NotFound)?;
+        self.presets.find(workspace_id, &slug).await?.ok_or(PresetError::NotFound)
     }
 
     /// Returns a preset and up to `limit` of its versions after the first `offset`, oldest first.
@@ -117,18 +119,12 @@ impl ManagePresets {
         let slug = PresetSlug::try_new(slug)?;
         let workspace_id = choose_workspace(&*self.workspaces, by, named).await?.id;
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.presets.find(workspace_id, slug.as_str()).await?.map(|found| found.preset);
+            let before = self.presets.find(workspace_id, &slug).await?.map(|found| found.preset);
             change.check_version(before.as_ref().map(Preset::version))?;
             let (now, created_by) = (self.clock.now(), by.actor().name.clone());
             let number = before.as_ref().map_or(0, |before| before.newest_version) + 1;
             if number > Preset::MAX_VERSIONS {
                 return Err(PresetError::TooManyVersions);
-            }
-            if before.is_none() {
-                let (_, presets) = self.presets.page(&ManagementScope::of_one(workspace_id), 0, 1).await?;
-                if presets >= Preset::MAX_IN_WORKSPACE {
-                    return Err(PresetError::TooManyPresets);
-                }
             }
             let preset = before.clone().unwrap_or_else(|| Preset {
                 id: self.ids.preset_id(),
@@ -147,8 +143,10 @@ impl ManagePresets {
             let version = PresetVersion { number, config: config.clone(), created_by, created_at: now };
             let after = DesignatedPreset { preset, version };
             let audit = change.audited(audit_draft(by, "preset.add_version", before.as_ref(), &after.preset), &after);
-            if self.presets.save(before.as_ref(), &after.preset, Some(&after.version), &audit).await? {
-                return Ok(after);
+            match self.presets.save(before.as_ref(), &after.preset, Some(&after.version), &audit).await? {
+                PresetSave::Saved => return Ok(after),
+                PresetSave::TooMany => return Err(PresetError::TooManyPresets),
+                PresetSave::Conflict => {}
             }
         }
         Err(PresetError::Conflict)
@@ -183,7 +181,7 @@ impl ManagePresets {
             let after = DesignatedPreset { preset, version };
             let audit = audit_draft(by, "preset.update", Some(&found.preset), &after.preset);
             let audit = change.audited(audit, &after);
-            if self.presets.save(Some(&found.preset), &after.preset, None, &audit).await? {
+            if self.presets.save(Some(&found.preset), &after.preset, None, &audit).await? == PresetSave::Saved {
                 return Ok(after);
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{DesignatedPreset, Preset, PresetVersion};
+use super::{DesignatedPreset, Preset, PresetSlug, PresetVersion};
 use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
 use crate::error::StoreError;
@@ -22,8 +22,19 @@ pub trait Presets: Send + Sync {
     async fn find_designated(
         &self,
         workspace_id: WorkspaceId,
-        slug: &str,
+        slug: &PresetSlug,
     ) -> Result<Option<Arc<DesignatedPreset>>, StoreError>;
+}
+
+/// The effect of a save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresetSave {
+    /// The preset is stored.
+    Saved,
+    /// The stored preset is another one than expected, the slug is taken, or the workspace does not exist.
+    Conflict,
+    /// The workspace has [`Preset::MAX_IN_WORKSPACE`] presets.
+    TooMany,
 }
 
 /// Stores presets with their versions.
@@ -38,18 +49,17 @@ pub trait Presets: Send + Sync {
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]
 pub trait PresetRepository: Send + Sync {
-    /// Replaces the preset `before`, or adds a preset with `None`, and adds the version if there is one. Returns false if
-    /// the stored preset is not `before`, the slug is taken, or the workspace does not exist.
+    /// Replaces the preset `before`, or adds a preset with `None`, and adds the version if there is one.
     async fn save<'a>(
         &self,
         before: Option<&'a Preset>,
         after: &Preset,
         added: Option<&'a PresetVersion>,
         audit: &AuditDraft,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<PresetSave, StoreError>;
 
     /// Returns the preset of a workspace with this slug, of any status, with its designated version.
-    async fn find(&self, workspace_id: WorkspaceId, slug: &str) -> Result<Option<DesignatedPreset>, StoreError>;
+    async fn find(&self, workspace_id: WorkspaceId, slug: &PresetSlug) -> Result<Option<DesignatedPreset>, StoreError>;
 
     /// Returns a page of the presets within a scope, last changed first, and their number.
     async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<(Vec<Preset>, u64), StoreError>;

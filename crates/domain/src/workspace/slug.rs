@@ -15,7 +15,7 @@ pub struct InvalidWorkspaceSlug;
 
 /// A name of 1 to 50 lower-case letters, digits and single hyphens between them. It is no UUID, so that no slug hides
 /// behind the id of another workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkspaceSlug(String);
 
 impl WorkspaceSlug {

@@ -7,7 +7,7 @@ use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::ids::PresetId;
 use crate::json::Json;
-use crate::preset::{DesignatedPreset, Preset, PresetConfig, PresetSlug, PresetStatus, PresetVersion};
+use crate::preset::{DesignatedPreset, Preset, PresetConfig, PresetSave, PresetSlug, PresetStatus, PresetVersion};
 use crate::workspace::{WorkspaceContents, WorkspaceDeletion};
 
 suite! {
@@ -16,6 +16,7 @@ suite! {
         find_returns_saved_preset_with_designated_version,
         save_rejects_another_state_and_taken_slug,
         concurrent_saves_of_one_state_succeed_once,
+        concurrent_creations_never_exceed_the_limit,
         page_is_last_changed_first,
         versions_are_oldest_first,
         saves_write_feed_and_audit_log,
@@ -54,13 +55,22 @@ fn next(before: &Preset, minutes: i64) -> Preset {
     Preset { designated_version: number, newest_version: number, updated_at: at(minutes), ..before.clone() }
 }
 
+/// Returns true if the preset was saved, false after a conflict.
 async fn save(stores: &Stores, before: Option<&Preset>, after: &Preset, added: Option<u32>) -> bool {
+    match try_save(stores, before, after, added).await {
+        PresetSave::Saved => true,
+        PresetSave::Conflict => false,
+        PresetSave::TooMany => panic!("the workspace has few presets"),
+    }
+}
+
+async fn try_save(stores: &Stores, before: Option<&Preset>, after: &Preset, added: Option<u32>) -> PresetSave {
     let added = added.map(version);
     stores.presets.save(before, after, added.as_ref(), &audit()).await.unwrap()
 }
 
 async fn found(stores: &Stores, of: u64, slug: &str) -> Option<DesignatedPreset> {
-    stores.presets.find(workspace_id(of), slug).await.unwrap()
+    stores.presets.find(workspace_id(of), &PresetSlug::try_new(slug).unwrap()).await.unwrap()
 }
 
 async fn find_returns_saved_preset_with_designated_version(stores: &Stores) {
@@ -119,6 +129,28 @@ async fn concurrent_saves_of_one_state_succeed_once(stores: &Stores) {
         async move { save(stores, Some(first), &after, Some(2)).await }
     });
     assert_eq!(join_all(changes).await.into_iter().filter(|won| *won).count(), 1);
+}
+
+async fn concurrent_creations_never_exceed_the_limit(stores: &Stores) {
+    for workspace in [1, 2] {
+        add_workspace(stores, workspace).await;
+    }
+    let most = Preset::MAX_IN_WORKSPACE;
+    for number in 1..=most - 3 {
+        assert!(save(stores, None, &preset(number, 1), Some(1)).await);
+    }
+    assert!(save(stores, None, &preset(2 * most, 2), Some(1)).await, "presets of others do not count");
+    let creations = (0..8).map(|number| async move {
+        let new = preset(most + number, 1);
+        try_save(stores, None, &new, Some(1)).await
+    });
+    let mut effects = join_all(creations).await;
+    effects.sort_by_key(|effect| *effect == PresetSave::TooMany);
+    assert_eq!(effects, [[PresetSave::Saved; 3].as_slice(), &[PresetSave::TooMany; 5]].concat());
+    let own = ManagementScope::of_one(workspace_id(1));
+    assert_eq!(stores.presets.page(&own, 0, 1).await.unwrap().1, most);
+    // A further version is no further preset.
+    assert!(save(stores, Some(&preset(1, 1)), &next(&preset(1, 1), 60), Some(2)).await);
 }
 
 async fn page_is_last_changed_first(stores: &Stores) {
@@ -184,7 +216,7 @@ async fn deletion_of_workspace_deletes_its_presets(stores: &Stores) {
         WorkspaceDeletion::NotEmpty(WorkspaceContents { presets, container_files, ..WorkspaceContents::default() })
     };
     assert_eq!((delete(false, 0).await, delete(true, 7).await), (contents(1, 0), contents(0, 7)));
-    assert!(stores.presets.find(workspace_id(1), "preset-1").await.unwrap().is_some(), "nothing was changed");
+    assert!(found(stores, 1, "preset-1").await.is_some(), "nothing was changed");
     assert_eq!(delete(true, 0).await, WorkspaceDeletion::Deleted);
     assert_eq!(found(stores, 1, "preset-1").await, None);
     assert_eq!(stores.presets.versions(preset(1, 1).id, 1, 9).await.unwrap(), []);

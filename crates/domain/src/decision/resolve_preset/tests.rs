@@ -76,8 +76,12 @@ async fn preset_that_is_not_active_is_not_found_with_a_sentence() {
         let error = resolve(text, status).await.unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, sentence));
     }
-    let hostile = format!(r#"{{"model":"@preset/{}\u0007","state":"s"}}"#, "x".repeat(10_000));
-    assert!(resolve(&hostile, None).await.unwrap_err().to_string().len() < 150);
+    for slug in [format!("{}\\u0007", "x".repeat(10_000)), "a\\u0000b".to_owned(), "A".to_owned(), String::new()] {
+        let hostile = format!(r#"{{"model":"@preset/{slug}","state":"s"}}"#);
+        let error = resolve(&hostile, Some(PresetStatus::Active)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{slug}");
+        assert!(error.to_string().len() < 150);
+    }
 }
 
 #[test]
@@ -138,6 +142,13 @@ fn stages_are_read_as_they_were_written() {
     let json = found.to_json();
     assert!(json.text().contains(r#"{"*": 0.80,"a":{"yes":0.95,"no":0.7},"b":{"*":1,"x":0.5}}"#), "{}", json.text());
     assert_eq!(PresetConfig::read(&json), Ok(found), "sent back, it changes nothing");
+
+    // Null means absent.
+    let nulls = format!(r#"{{"stages":null,"otherwise":null,"models":null,"model":"a/b",{questions}}}"#);
+    assert_eq!(config(&nulls), config(&format!(r#"{{"model":"a/b",{questions}}}"#)));
+    let nulls = format!(r#"{{"stages":[{{"model":"a/b","accept":null}}],"otherwise":null,"model":null,{questions}}}"#);
+    assert_eq!(config(&nulls), read(r#"[{"model":"a/b"}]"#));
+    assert!(read("null").unwrap_err().starts_with("model: is required"));
 
     let one = |accept: &str| read(&format!(r#"[{{"model":"a/b","accept":{accept}}}]"#)).unwrap_err();
     for (accept, expected) in [
