@@ -417,6 +417,7 @@ fn guardrail_use_cases(
         guardrails: Arc::clone(&guardrails),
         workspaces: store.workspaces(),
         api_keys: store.api_keys(),
+        presets: store.presets(),
         limits: store.limits(),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
     };

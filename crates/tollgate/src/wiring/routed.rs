@@ -122,6 +122,7 @@ impl RoutedParts {
             guardrails: Arc::clone(&stores.guardrails),
             workspaces: Arc::clone(&stores.workspaces),
             api_keys: Arc::clone(&stores.keys),
+            presets: Arc::clone(&stores.presets),
             limits: Arc::clone(&self.limits),
             clock: Arc::clone(&stores.clock),
         };

@@ -6,6 +6,7 @@ mod verdict;
 use std::sync::Arc;
 
 pub(crate) use self::evaluation::RequestEvaluator;
+use super::resolve_preset::replace_preset;
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference};
 use crate::authority::{Authority, Right};
 use crate::budget::{LedgerReader, Payer, admit};
@@ -13,6 +14,7 @@ use crate::decision::{DecisionRequest, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy, find_visible};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::preset::{PresetRepository, PresetSlug};
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
 pub use verdict::{Decider, EndpointVerdict, ExplainGuardrailError, Explanation, KeyRejection, Verdict};
@@ -25,6 +27,8 @@ pub struct ExplainGuardrailPorts {
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// The API keys.
     pub api_keys: Arc<dyn ApiKeyRepository>,
+    /// The presets that requests name.
+    pub presets: Arc<dyn PresetRepository>,
     /// The current amounts of limits.
     pub limits: Arc<dyn LedgerReader>,
     /// The clock.
@@ -73,7 +77,8 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let key_rejection = self.key_rejection(key.as_ref(), workspace.as_ref());
-        let evaluation = self.decisions.evaluate(request, &policy, (workspace_id, is_limited), key_rejection).await?;
+        let request = self.without_preset(workspace_id, request).await?;
+        let evaluation = self.decisions.evaluate(&request, &policy, (workspace_id, is_limited), key_rejection).await?;
         // A free request fits even into a limit that was lowered below the spent amount.
         let rejection = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
         let fitting = evaluation.bounds.iter().copied().find(|bound| rejection(*bound).is_none());
@@ -93,6 +98,21 @@ impl ExplainGuardrail {
             bound,
             bound_fits,
         })
+    }
+
+    /// Returns the request with the models and questions of the preset that it names, as the request itself would have
+    /// them.
+    async fn without_preset(
+        &self,
+        workspace_id: WorkspaceId,
+        request: &DecisionRequest,
+    ) -> Result<DecisionRequest, ExplainGuardrailError> {
+        let Some(slug) = request.preset_slug() else { return Ok(request.clone()) };
+        let found = match PresetSlug::try_new(slug) {
+            Ok(slug) => self.ports.presets.find(workspace_id, &slug).await?,
+            Err(_) => None,
+        };
+        Ok(replace_preset(request.clone(), found.as_ref())?)
     }
 
     async fn key(

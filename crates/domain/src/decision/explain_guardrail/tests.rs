@@ -14,6 +14,8 @@ use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
+use crate::preset::fixtures::preset;
+use crate::preset::{Preset, PresetConfig, PresetRepository, PresetSave, PresetVersion};
 use crate::pricing::TokenPrices;
 use crate::rate::RateLimits;
 use crate::routing::{DataPolicy, Endpoint, HealthBoard, HealthPolicy};
@@ -92,6 +94,7 @@ impl ExplainFixture {
             guardrails,
             workspaces: self.store.workspaces(),
             api_keys: self.store.api_keys(),
+            presets: self.store.presets(),
             limits: self.store.limits(),
             clock: Arc::new(FixedClock::default()),
         }
@@ -171,6 +174,31 @@ async fn explain_allows_request_without_rules() {
     assert!(Arc::ptr_eq(explanation.provider_input.as_ref().unwrap(), &request.provider_input));
     assert_eq!(explanation.bound, Some(usd("0.001024")), "of the cheaper one, which is asked first, overhead included");
     assert_eq!((explanation.limits, explanation.bound_fits), (Vec::new(), None), "no key, no limits");
+}
+
+#[tokio::test]
+async fn explain_resolves_presets_of_the_workspace() {
+    let fixture = ExplainFixture::new().await;
+    let guardrail = fixture.guardrail(r#"{"name":"g","ignored_models":["oracle"]}"#).await;
+    let stages = r#""stages":[{"model":"acme/judge","accept":{"*":0.9}},{"model":"oracle"}]"#;
+    let config = format!(r#"{{{stages},"questions":{{"q":{{"type":"noul","instructions":"?"}}}}}}"#);
+    let config = PresetConfig::read(&Json::parse(&config).unwrap()).unwrap();
+    let preset = Preset { workspace_id: workspace_id(900), ..preset(7) };
+    let version = PresetVersion { number: 1, config, created_by: "system".to_owned(), created_at: preset.created_at };
+    let saved = fixture.store.presets().save(None, &preset, Some(&version), &audit_draft()).await.unwrap();
+    assert_eq!(saved, PresetSave::Saved);
+
+    let named = |name: &str| DecisionRequest { model: format!("@preset/{name}"), ..judge() };
+    let explanation = fixture.explain(&guardrail, None, &named("triage")).await;
+    let verdicts: Vec<_> =
+        explanation.endpoints.iter().map(|of| (of.model.as_str(), of.verdict == Verdict::Allowed)).collect();
+    assert!(verdicts.contains(&("acme/judge", true)) && verdicts.contains(&("rival/oracle", false)), "{verdicts:?}");
+    let sent = explanation.provider_input.unwrap();
+    assert_eq!(sent.questions.json.text(), version.config.questions.json.text());
+    for unknown in ["other", "a\0b"] {
+        let error = fixture.try_explain("g", None, &named(unknown)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
 }
 
 #[tokio::test]
