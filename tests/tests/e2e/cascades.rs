@@ -67,11 +67,12 @@ async fn open_question_goes_to_the_next_stage_and_everything_tells_of_it() -> Re
     });
     ensure!(answer["outcomes"] == outcomes && reply.header("x-tollgate-abstained").is_empty(), "{answer}");
     ensure!(answer["answers"]["refund"]["noul"] == 0.97 && answer["answers"]["angry"]["noul"] == 0.95, "{answer}");
+    ensure!(answer["model"] == "acme/large", "the last stage whose answer is returned: {answer}");
     ensure!(first.take_request()?.text().contains("angry"), "the first stage is asked all");
     let asked = second.take_request()?.text();
     ensure!(asked.contains("refund") && !asked.contains("angry") && asked.contains("It smokes"), "{asked}");
     let record = read(&gateway, &format!("/generation?id={}", answer["id"].as_str().unwrap_or_default())).await?;
-    ensure!(record["data"]["outcomes"] == outcomes, "{record}");
+    ensure!(record["data"]["outcomes"] == outcomes && record["data"]["model"] == "acme/large", "{record}");
     ensure!(record["data"]["total_cost"] == json!(0.000_008_4), "both calls: {record}");
     let rows = read(&gateway, "/evidence?preset=triage").await?;
     let models: BTreeSet<(&str, &str)> =

@@ -83,6 +83,13 @@ pub(super) fn add_content(attributes: &mut Attributes, exchange: &TraceContent<'
             attributes.flag("tollgate.output.truncated", true);
         }
     }
+    if let Some(outcomes) = exchange.outcomes {
+        let (outcomes, is_cut) = joined(&[outcomes.text()]);
+        attributes.text("tollgate.outcomes", &outcomes);
+        if is_cut {
+            attributes.flag("tollgate.outcomes.truncated", true);
+        }
+    }
 }
 
 /// Concatenates texts up to the limit; also returns whether they were truncated.

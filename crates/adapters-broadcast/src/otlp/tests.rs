@@ -117,7 +117,12 @@ fn same_as_file(name: &str, body: &Json) {
 #[test]
 fn completed_request_matches_golden_file() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":{"type":"noul","noul":0.50}}"#));
-    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent {
+        provider_input: &provider_input,
+        answers: Some(&answers),
+        outcomes: None,
+        redacted_labels: None,
+    };
     same_as_file("completed", &trace(&record(), Some(&exchange)));
 }
 
@@ -140,7 +145,12 @@ fn failed_request_without_metadata_matches_golden_file() {
 #[test]
 fn private_trace_contains_no_text_of_caller() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":"the answer"}"#));
-    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent {
+        provider_input: &provider_input,
+        answers: Some(&answers),
+        outcomes: None,
+        redacted_labels: None,
+    };
     let (whole, private) = (trace(&record(), Some(&exchange)), trace(&record(), None));
     for word in ["the state", "Is it", "the answer"] {
         assert!(whole.text().contains(word) && !private.text().contains(word), "{word}");
@@ -156,11 +166,42 @@ fn private_trace_contains_no_text_of_caller() {
     assert_eq!(private, trace(&unlabelled, None));
 }
 
+#[test]
+fn outcomes_are_content_and_bounded() {
+    let (provider_input, stored) =
+        (provider_input("s"), json(r#"{"does a@b.example want it?":{"outcome":"accepted"}}"#));
+    let record = UsageRecord { outcomes: Some(stored), ..record() };
+    assert!(!trace(&record, None).text().contains("a@b.example"), "privacy mode");
+    let long = Json::object([("q", Json::string(&"x".repeat(300_000)).text())]);
+    for (sent, text, is_cut) in [
+        (json(r#"{"[EMAIL]":{"outcome":"accepted"}}"#), Some(r#"{"[EMAIL]":{"outcome":"accepted"}}"#), false),
+        (long, None, true),
+    ] {
+        let content = TraceContent {
+            provider_input: &provider_input,
+            answers: None,
+            outcomes: Some(&sent),
+            redacted_labels: None,
+        };
+        let body = trace(&record, Some(&content));
+        let span = spans(&body).into_iter().find(|span| attribute(span, "tollgate.outcomes").is_some()).unwrap();
+        let found = attribute(&span, "tollgate.outcomes").unwrap()["stringValue"].as_str().unwrap();
+        assert!(text.is_none_or(|text| text == found) && found.len() <= 256 * 1024, "{}", found.len());
+        assert_eq!(attribute(&span, "tollgate.outcomes.truncated").is_some(), is_cut);
+        assert!(!body.text().contains("a@b.example"), "the names of the record are those of the client");
+    }
+}
+
 /// Returns the trace for a destination that is not private.
 fn public_trace(record: &UsageRecord) -> Json {
     trace(
         record,
-        Some(&TraceContent { provider_input: &provider_input("the state"), answers: None, redacted_labels: None }),
+        Some(&TraceContent {
+            provider_input: &provider_input("the state"),
+            answers: None,
+            outcomes: None,
+            redacted_labels: None,
+        }),
     )
 }
 
@@ -230,7 +271,12 @@ fn spans_nest_below_named_parents() {
 #[test]
 fn long_content_is_truncated_and_marked() {
     let (provider_input, answers) = (provider_input(&"é".repeat(300_000)), Json::string(&"x".repeat(300_000)));
-    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent {
+        provider_input: &provider_input,
+        answers: Some(&answers),
+        outcomes: None,
+        redacted_labels: None,
+    };
     let body = trace(&record(), Some(&exchange));
     assert!(body.text().len() < 700_000, "{}", body.text().len());
     let span = &spans(&body)[2];
@@ -244,7 +290,8 @@ fn long_content_is_truncated_and_marked() {
         assert!((262_143..=262_144).contains(&length), "{length}");
     }
     let (short, answers) = (self::provider_input("short"), json("{}"));
-    let exchange = TraceContent { provider_input: &short, answers: Some(&answers), redacted_labels: None };
+    let exchange =
+        TraceContent { provider_input: &short, answers: Some(&answers), outcomes: None, redacted_labels: None };
     assert!(!trace(&record(), Some(&exchange)).text().contains("truncated"));
 }
 

@@ -128,9 +128,6 @@ fn attributes(
     if let Some(preset) = record.preset {
         attributes.text("tollgate.preset_id", &preset.id.to_string()).int("tollgate.preset_version", preset.version);
     }
-    if let Some(outcomes) = &record.outcomes {
-        attributes.text("tollgate.outcomes", outcomes.text());
-    }
     if record.outcome != UsageOutcome::Completed {
         attributes.text("error.type", last_outcome(record));
     }

@@ -47,7 +47,8 @@ fn share_of(whole: Usd, share: UsageShare) -> Usd {
 /// Returns the record of a request whose process died, charged by the upper bounds of its attempts. `None` if it has no
 /// attempts, so that there is nothing to charge.
 pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecord> {
-    let (first, last) = (request.attempts.first()?, request.attempts.last()?);
+    // The first attempt is the only one that was surely made.
+    let first = request.attempts.first()?;
     let tokens = |count: fn(&AttemptRecord) -> u64| request.attempts.iter().map(count).fold(0, u64::saturating_add);
     Some(UsageRecord {
         id: hold.id.clone(),
@@ -56,7 +57,7 @@ pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecor
         request_id: request.request_id.clone(),
         requested_model: request.requested_model.clone(),
         model: first.model.clone(),
-        provider: last.provider.to_string(),
+        provider: first.provider.to_string(),
         outcome: UsageOutcome::Abandoned,
         input_tokens: tokens(|attempt| attempt.input_tokens),
         output_tokens: tokens(|attempt| attempt.output_tokens),
@@ -137,6 +138,14 @@ mod tests {
         assert_eq!(cost_of_attempts(&[attempt(1, 0), attempt(1, 0), attempt(1, 0)]), Some(Usd::from_pico(1)));
         let beyond = TokenPrices { prompt: "9".parse().unwrap(), completion: Price::ZERO };
         assert_eq!(cost_of_attempts(&[AttemptRecord { prices: beyond, ..attempt(u64::MAX, 0) }]), None);
+    }
+
+    #[test]
+    fn abandoned_record_names_model_and_provider_of_one_attempt() {
+        let later = AttemptRecord { provider: "beta".into(), model: "acme/large".parse().unwrap(), ..attempt(5, 2) };
+        let (request, hold) = request(vec![attempt(4, 1), later]);
+        let record = abandoned_record(&request, &hold).unwrap();
+        assert_eq!((record.model.as_str(), record.provider.as_str()), ("acme/judge", "acme"));
     }
 
     #[test]

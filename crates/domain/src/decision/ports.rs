@@ -152,6 +152,8 @@ pub struct TraceContent<'a> {
     pub provider_input: &'a ProviderInput,
     /// The answers in canonical form, with the aliases of redacted names. `None` without answers.
     pub answers: Option<&'a Json>,
+    /// The outcomes of the questions of a preset with stages, by the names of the sent questions. `None` without stages.
+    pub outcomes: Option<&'a Json>,
     /// The labels of the request after content filters; `None` if they equal those of the record.
     pub redacted_labels: Option<&'a RequestLabels>,
 }

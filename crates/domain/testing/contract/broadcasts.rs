@@ -65,7 +65,8 @@ impl Broadcasts {
     fn messages(&self, record: &UsageRecord) -> Vec<OutboxMessage> {
         let questions = Questions { json: Json::string("the question"), typed: None };
         let provider_input = ProviderInput::new(questions, None);
-        let content = TraceContent { provider_input: &provider_input, answers: None, redacted_labels: None };
+        let content =
+            TraceContent { provider_input: &provider_input, answers: None, outcomes: None, redacted_labels: None };
         self.broadcast.messages(record, &content)
     }
 

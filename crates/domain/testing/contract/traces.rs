@@ -41,7 +41,7 @@ fn provider_input() -> ProviderInput {
 
 async fn trace_is_the_same_when_encoded_again(encoder: &Encoder) {
     let input = provider_input();
-    let exchange = TraceContent { provider_input: &input, answers: None, redacted_labels: None };
+    let exchange = TraceContent { provider_input: &input, answers: None, outcomes: None, redacted_labels: None };
     let encode = |record: &UsageRecord| (encoder.encode_private(record), encoder.encode(record, &exchange));
     assert_eq!(encode(&labelled()), encode(&labelled()));
     let other = UsageRecord { id: DecisionId::from_uuid(SequentialIds::uuid(70)), ..labelled() };
@@ -56,7 +56,8 @@ async fn private_trace_is_that_of_a_request_without_labels(encoder: &Encoder) {
 
 async fn trace_has_input_answers_and_labels(encoder: &Encoder) {
     let (input, answers) = (provider_input(), Json::string("the answer"));
-    let exchange = TraceContent { provider_input: &input, answers: Some(&answers), redacted_labels: None };
+    let exchange =
+        TraceContent { provider_input: &input, answers: Some(&answers), outcomes: None, redacted_labels: None };
     let trace = encoder.encode(&labelled(), &exchange);
     for word in WORDS.into_iter().chain(["the question", "the state", "the answer"]) {
         assert!(trace.text().contains(word), "{word} in {}", trace.text());
@@ -66,7 +67,8 @@ async fn trace_has_input_answers_and_labels(encoder: &Encoder) {
 async fn trace_has_labels_as_filters_left_them(encoder: &Encoder) {
     let input = provider_input();
     let labels = RequestLabels { session_id: Some("[EMAIL]".to_owned()), ..RequestLabels::default() };
-    let exchange = TraceContent { provider_input: &input, answers: None, redacted_labels: Some(&labels) };
+    let exchange =
+        TraceContent { provider_input: &input, answers: None, outcomes: None, redacted_labels: Some(&labels) };
     let trace = encoder.encode(&labelled(), &exchange);
     assert!(trace.text().contains("[EMAIL]"), "{}", trace.text());
     for word in WORDS {

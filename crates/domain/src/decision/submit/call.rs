@@ -146,6 +146,7 @@ impl CallRunner {
         // Most requests are one sub-request, which needs none.
         let mut running: Option<FuturesUnordered<Running<'_>>> = None;
         let mut outcomes: Vec<(u32, SubRequestOutcome)> = Vec::with_capacity(waiting.len());
+        let mut of_stage = waiting.len();
         loop {
             let is_idle = running.as_ref().is_none_or(FuturesUnordered::is_empty);
             if is_idle && waiting.is_empty() {
@@ -166,12 +167,13 @@ impl CallRunner {
             let Some((sub_request, outcome)) = ended else { break };
             context.budget.begun(sub_request.number);
             let Some(outcome) = outcome else { continue };
-            // Each sub-request sends the state again: their number is bounded.
+            // Each sub-request sends the state again: their number is bounded in each stage.
             if let Some(mut smaller) = self.smaller(&sub_request, &outcome, context.log.began)
-                && *planned + smaller.len() <= 2 * MAX_SUB_REQUESTS
+                && of_stage + smaller.len() <= 2 * MAX_SUB_REQUESTS
             {
                 let next = u32::try_from(*planned).unwrap_or(u32::MAX);
                 *planned += smaller.len();
+                of_stage += smaller.len();
                 (next..).zip(&mut smaller).for_each(|(number, part)| part.number = number);
                 waiting.extend(smaller);
                 continue;

@@ -204,7 +204,11 @@ impl Served {
     fn of(call: &CallOutcome) -> Option<Self> {
         let answered = call.outcomes.iter().filter(|outcome| matches!(outcome, SubRequestOutcome::Answered { .. }));
         let mut candidates = answered.map(SubRequestOutcome::candidate);
-        let mut served = Self::by_one(candidates.next()?);
+        let first = candidates.next()?;
+        // With stages, the model of the last one whose answer is returned.
+        let returned = call.staged.iter().flatten().flatten().max_by_key(|answer| answer.stage);
+        let model = returned.map_or(first, |answer| &answer.candidate);
+        let mut served = Self { model: model.model.clone(), prices: model.prices, ..Self::by_one(first) };
         for candidate in candidates {
             let slug = candidate.endpoint.provider.as_str();
             if served.slugs.split(',').all(|other| other != slug) {

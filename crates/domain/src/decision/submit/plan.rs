@@ -61,6 +61,9 @@ impl SubRequest {
             return None;
         }
         let mut smaller = plan(&self.input, &self.others, Precedence::default()).ok()?;
+        if let Some(open) = self.open.as_ref().and_then(|open| open.questions.typed.as_deref()) {
+            smaller.retain_mut(|part| part.keep_open(|question| open.iter().any(|open| open.name == question.name)));
+        }
         for part in &mut smaller {
             part.inherited = failures.to_vec();
         }

@@ -15,6 +15,7 @@ use crate::decision::{Broadcast, Decision, FailedAttempts, SubmitDecisionError, 
 use crate::error::{ErrorKind, StoreError};
 use crate::json::Json;
 use crate::money::Usd;
+use crate::question::ProviderInput;
 use crate::routing::{AttemptFailureKind, RoutingFunnel};
 use crate::usage::{AnswerEvidence, QuestionOutcomes, UsageOutcome, UsageRecord, UsageSource};
 
@@ -40,7 +41,8 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         // A cost above the range of money keeps its hold, whose bound is charged later.
         let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let (evidence, outcomes) = (collect_evidence(request, &outcome), staged_outcomes(request, &outcome));
+        let evidence = collect_evidence(request, &outcome);
+        let outcomes = staged_outcomes(request, &outcome, &request.filtered.original);
         let (answers, mut served) = match merge(&request.body, &mut outcome) {
             Ok(merged) => merged,
             // Boxed to keep the future of successful requests small.
@@ -55,7 +57,8 @@ impl Settlement {
         let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         let record = UsageRecord { outcomes: outcomes.json().cloned(), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
-        self.charge(request, record, Some((answers.json(), evidence))).await?;
+        let sent_outcomes = staged_outcomes(request, &outcome, &request.body.provider_input);
+        self.charge(request, record, Some((answers.json(), sent_outcomes.json(), evidence))).await?;
         for outcome in outcomes.all() {
             self.hold_planner.metrics.record_question_verdict(outcome.verdict);
         }
@@ -120,17 +123,19 @@ impl Settlement {
         &self,
         request: &Request,
         record: UsageRecord,
-        answered: Option<(&Json, Vec<AnswerEvidence>)>,
+        answered: Option<(&Json, Option<&Json>, Vec<AnswerEvidence>)>,
     ) -> Result<(), SubmitDecisionError> {
-        let (answers, evidence) = answered.unzip();
+        let (answers, outcomes, evidence) =
+            answered.map_or_else(Default::default, |(answers, outcomes, evidence)| (Some(answers), outcomes, evidence));
         let HoldPlanner { ledger, metrics, .. } = &*self.hold_planner;
         let exchange = TraceContent {
             provider_input: &request.body.provider_input,
             answers,
+            outcomes,
             redacted_labels: request.filtered.redacted_labels.as_ref(),
         };
         let messages = self.broadcaster.messages(&record, &exchange);
-        let charge = UsageCharge { record, messages, evidence: evidence.unwrap_or_default() };
+        let charge = UsageCharge { record, messages, evidence };
         ledger.settle(&charge).await?;
         self.record_quota.add(&charge);
         let UsageCharge { record, .. } = &charge;
@@ -187,11 +192,12 @@ impl Settlement {
     }
 }
 
-/// Returns the outcomes of the questions of a cascade.
-fn staged_outcomes(request: &Request, call: &CallOutcome) -> QuestionOutcomes {
-    let original = request.filtered.original.questions.typed.as_deref();
+/// Returns the outcomes of the questions of a cascade, by the names of an input.
+fn staged_outcomes(request: &Request, call: &CallOutcome, named: &ProviderInput) -> QuestionOutcomes {
     match (&call.staged, &request.body.cascade) {
-        (Some(staged), Some(cascade)) => question_outcomes(staged, original.unwrap_or_default(), cascade.otherwise),
+        (Some(staged), Some(cascade)) => {
+            question_outcomes(staged, named.questions.typed.as_deref().unwrap_or_default(), cascade.otherwise)
+        }
         _ => QuestionOutcomes::default(),
     }
 }

@@ -6,7 +6,7 @@ use super::route::PlannedStage;
 use crate::preset::{Cascade, Otherwise};
 use crate::question::{Answer, ProviderInput, Question};
 use crate::routing::Candidate;
-use crate::statistics::Probability;
+use crate::statistics::{Decision, Probability};
 use crate::usage::{QuestionOutcome, QuestionOutcomes, QuestionVerdict};
 
 /// The stages of a call.
@@ -28,13 +28,20 @@ pub(super) struct StagedAnswer {
     pub(super) threshold: Option<Probability>,
 }
 
+impl StagedAnswer {
+    /// Returns true if this answer stays when a later stage answers: it is accepted, or only this one is a decision.
+    pub(super) fn is_kept_beside(&self, later_is_decision: bool) -> bool {
+        self.is_accepted || (!later_is_decision && Decision::from_answer(&self.answer.value).is_some())
+    }
+}
+
 /// The answers of a cascade, in the order of the questions; `None` for a question that no stage answered.
 pub(super) type StagedAnswers = Vec<Option<StagedAnswer>>;
 
-/// Returns the outcome of each answered question, by the names of the client's questions.
+/// Returns the outcome of each answered question, by the names of the given questions.
 pub(super) fn question_outcomes(
     answered: &StagedAnswers,
-    original: &[Question],
+    named: &[Question],
     otherwise: Otherwise,
 ) -> QuestionOutcomes {
     let outcome = |(question, staged): (&Question, &Option<StagedAnswer>)| {
@@ -51,5 +58,5 @@ pub(super) fn question_outcomes(
             threshold: *threshold,
         })
     };
-    QuestionOutcomes::new(original.iter().zip(answered).filter_map(outcome).collect())
+    QuestionOutcomes::new(named.iter().zip(answered).filter_map(outcome).collect())
 }

@@ -9,10 +9,11 @@ use super::route::PlannedStage;
 use super::staged::{CallStages, StagedAnswer, StagedAnswers};
 use crate::question::Question;
 use crate::routing::AttemptFailureKind;
+use crate::statistics::Decision;
 
 impl CallRunner {
-    /// Runs the stages until every answer is accepted, the stages end or the client disconnects. A stage that fails
-    /// leaves the answers of the stages before it.
+    /// Runs the stages until every answer is accepted, the stages end or a failure ends the request. A stage that fails
+    /// or answers without a decision leaves the answers of the stages before it.
     pub(super) async fn run_stages(
         &self,
         CallStages { cascade, planned: stages, input }: CallStages,
@@ -45,7 +46,8 @@ impl CallRunner {
                 if let SubRequestOutcome::Answered { answers, candidate } = &outcome {
                     for answer in answers.typed().unwrap_or_default() {
                         let Some(&place) = places.get(answer.name.as_str()) else { continue };
-                        if answered[place].as_ref().is_some_and(|before| before.is_accepted) {
+                        let is_decision = Decision::from_answer(&answer.value).is_some();
+                        if answered[place].as_ref().is_some_and(|before| before.is_kept_beside(is_decision)) {
                             continue;
                         }
                         let (is_accepted, threshold) = stage.judge(place, &answer.value);
@@ -56,8 +58,9 @@ impl CallRunner {
                 }
                 outcomes.push(outcome);
             }
-            let disconnected = Some(AttemptFailureKind::ClientDisconnected);
-            if outcomes.iter().any(|outcome| outcome.last_failure() == disconnected) {
+            let ends =
+                |outcome: &SubRequestOutcome| outcome.last_failure().is_some_and(AttemptFailureKind::ends_request);
+            if outcomes.iter().any(ends) {
                 break;
             }
         }

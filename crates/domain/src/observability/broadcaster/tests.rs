@@ -51,8 +51,10 @@ fn broadcast(
     let questions = Questions { json: Json::string("a secret question"), typed: None };
     let provider_input = ProviderInput::new(questions, None);
     let broadcaster = broadcaster(destinations, operators);
-    broadcaster
-        .messages(record, &TraceContent { provider_input: &provider_input, answers: None, redacted_labels: None })
+    broadcaster.messages(
+        record,
+        &TraceContent { provider_input: &provider_input, answers: None, outcomes: None, redacted_labels: None },
+    )
 }
 
 #[test]
@@ -105,7 +107,8 @@ fn private_destination_receives_no_labels() {
 fn public_destination_receives_filtered_labels() {
     let provider_input = ProviderInput::new(Questions { json: Json::string("q"), typed: None }, None);
     let labels = RequestLabels { session_id: Some("[EMAIL]".to_owned()), ..RequestLabels::default() };
-    let exchange = TraceContent { provider_input: &provider_input, answers: None, redacted_labels: Some(&labels) };
+    let exchange =
+        TraceContent { provider_input: &provider_input, answers: None, outcomes: None, redacted_labels: Some(&labels) };
     let broadcaster = broadcaster(vec![destination(1)], None);
     let named = |name: &str| UsageRecord {
         session_id: Some(name.to_owned()),

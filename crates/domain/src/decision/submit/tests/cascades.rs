@@ -64,7 +64,7 @@ async fn accepted_answers_end_the_request_at_the_first_stage() {
     let run = setup([said(&[("a", "0.9"), ("b", "0.2")])], "answer").run().await;
     let decision = run.result.as_ref().unwrap();
     assert_eq!(outcomes(decision), [("a", Accepted, 1, "acme/small"), ("b", Accepted, 1, "acme/small")]);
-    assert_eq!(decision.cost.to_string(), "0.00000042");
+    assert_eq!((decision.cost.to_string().as_str(), decision.model.as_str()), ("0.00000042", "acme/small"));
     let recorded = run.records[0].outcomes.as_ref().unwrap().text();
     assert_eq!(Some(recorded), decision.outcomes.json().map(Json::text));
     assert!(Json::parse(recorded).is_ok(), "{recorded}");
@@ -87,6 +87,8 @@ async fn question_that_is_not_accepted_goes_to_the_next_stage() {
     assert!(answers.contains(r#""b":{"type":"noul","noul":0.95}"#), "{answers}");
     assert_eq!((decision.cost.to_string().as_str(), decision.attempts.len()), ("0.00000084", 2), "both calls");
     assert_eq!(run.records[0].cost, decision.cost);
+    assert_eq!((decision.model.as_str(), run.records[0].model.as_str()), ("acme/large", "acme/large"));
+    assert_eq!((decision.provider.as_str(), run.records[0].provider.as_str()), ("ONE, TWO", "one,two"));
 
     let mut independent = setup([first(), said(&[("b", "0.95")])], "abstain");
     independent.endpoints[1].independent_questions = true;
@@ -112,6 +114,46 @@ async fn last_answer_stays_when_no_stage_accepts_one(#[case] otherwise: &str, #[
     assert_eq!(outcomes(&decision)[1], ("b", verdict, 1, "acme/small"));
     assert_eq!(run.records[0].outcome, UsageOutcome::Completed);
     assert_eq!(run.records[0].attempts.len(), 2, "the failed attempt is recorded");
+}
+
+#[rstest]
+#[case::refusal(r#"{"type":"refusal"}"#)]
+#[case::unanswered(r#"{"type":"error","error":"timed_out"}"#)]
+#[tokio::test]
+async fn answer_without_decision_leaves_the_earlier_one(#[case] undecided: &str) {
+    let answers = Json::object([("a", r#"{"type":"noul","noul":0.9}"#), ("b", undecided)]);
+    let of_large = || Ok(ProviderAnswer { answers: answers.clone(), usage: None, sent_bytes: 400 });
+    let run = setup([said(&[("a", "0.9"), ("b", "0.6")]), of_large()], "answer").run().await;
+    let decision = run.result.unwrap();
+    assert_eq!(outcomes(&decision)[1], ("b", Escalated, 1, "acme/small"));
+    assert!(decision.answers.json().text().contains(r#""b":{"type":"noul","noul":0.6}"#));
+    assert_eq!(run.records[0].model.as_str(), "acme/small", "its answers are returned");
+
+    // A first answer without a decision is replaced.
+    let run = setup([of_large(), said(&[("a", "0.9"), ("b", "0.6")])], "answer").run().await;
+    assert_eq!(outcomes(&run.result.unwrap())[1], ("b", Escalated, 2, "acme/large"));
+}
+
+#[tokio::test]
+async fn replaced_call_of_a_stage_asks_only_open_questions() {
+    let answers = [said(&[("a", "0.9"), ("b", "0.6")]), failure(InvalidResponse), said(&[("b", "0.95")])];
+    let mut setup = setup(answers, "abstain");
+    let mut other = endpoint("acme/large", "three", "m");
+    (other.independent_questions, other.own_limits.max_questions) = (true, Some(1));
+    setup.endpoints.push(other);
+    let run = setup.run().await;
+    assert_eq!(run.upstreams(), ["s", "l", "m"]);
+    assert_eq!(asked(&run.calls[2]), ["b"]);
+    assert_eq!(outcomes(&run.result.unwrap())[1], ("b", Accepted, 2, "acme/large"));
+}
+
+#[rstest]
+#[case::simulated(AttemptFailureKind::Simulated(ErrorKind::ProviderFailure))]
+#[case::memory(AttemptFailureKind::MemoryExhausted)]
+#[tokio::test]
+async fn failure_that_ends_a_request_ends_the_stages(#[case] kind: AttemptFailureKind) {
+    let run = setup([failure(kind)], "answer").run().await;
+    assert_eq!((run.upstreams(), run.result.is_err()), (vec!["s"], true));
 }
 
 #[tokio::test]
