@@ -64,7 +64,13 @@ def risk_at(curve, threshold):
     return accepted[-1]["risk"]["share"] if accepted else 0.0
 
 
-def check_thresholds(gateway, results, group, least_found, least_naive):
+def risk_of_fifth(group):
+    """Returns the share of errors in the most confident fifth of the answers."""
+    point = min(group["risk_coverage"], key=lambda point: abs(point["coverage"]["share"] - 0.2))
+    return point["risk"]["share"]
+
+
+def check_thresholds(gateway, results, group, least_found, most_broken, least_naive):
     """Checks the thresholds of reports on random labels against all answers. Returns the mean coverage."""
     name, model = group["question"], group["origin"]["model"]
     header, *rows = results.read_text().splitlines()
@@ -80,9 +86,8 @@ def check_thresholds(gateway, results, group, least_found, least_naive):
         naive += right[-1:]
     broken = [sum(risk_at(group["risk_coverage"], threshold) > ALPHA for threshold in thresholds)
               for thresholds in ([point["threshold"] for point in tested], naive)]
-    # The candidates are drawn at random: a few runs find none.
     check(len(tested) >= RUNS * least_found, f"{name} has a threshold in {len(tested)} of {RUNS} runs of {LABELS} labels")
-    check(broken[0] <= RUNS * DELTA, f"the promise is broken in {broken[0]} of {RUNS} runs")
+    check(broken[0] <= RUNS * most_broken, f"the promise is broken in {broken[0]} of {RUNS} runs")
     check(broken[1] > RUNS * least_naive, f"a threshold that only looks right breaks it in {broken[1]} of {RUNS} runs")
     return sum(point["coverage"]["share"] for point in tested) / len(tested)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 
-from evaluation import cascade_of, check, check_cost, check_thresholds, evaluate, group_of, report, share
+from evaluation import DELTA, cascade_of, check, check_cost, check_thresholds, evaluate, group_of, report, share
 
 FITTED, LABELLED = 100, 1500
 QUESTION = {
@@ -76,7 +76,7 @@ def run(gateway, items):
     check(abs(share(small) - 0.82) < 0.03, f"the small model is {share(small):.3f} right, about 0.82")
     check(abs(share(large) - 0.88) < 0.03, f"the classifier is {share(large):.3f} right, about 0.88")
     check(found["comparisons"][0]["mcnemar_p_value"] < 0.001, "the difference is no chance")
-    accepted = check_thresholds(gateway, results, small, 0.75, 0.2)
+    accepted = check_thresholds(gateway, results, small, 0.75, DELTA, 0.2)
     check(accepted > 0.5, f"most answers are accepted: {accepted:.2f}")
     cascade = cascade_of(found, SMALL, LARGE)
     check(cascade["pays"], f"a cascade {cascade['finding']}")

@@ -2,7 +2,7 @@
 
 from sys1bench.generators import get_generator
 
-from evaluation import cascade_of, check, check_cost, check_thresholds, evaluate, group_of, share
+from evaluation import DELTA, cascade_of, check, check_cost, check_thresholds, evaluate, group_of, risk_of_fifth, share
 
 TICKETS = 1500
 MODEL = "sparrow/nano"
@@ -57,8 +57,14 @@ def run(gateway, items):
     for name in ("is_angry", "priority"):
         finding = found[name]["finding"]
         check(finding.startswith("no threshold"), f"{name}: {finding}")
-    accepted = check_thresholds(gateway, results["queue"], found["queue"], 0.9, 0.25)
-    check(0.2 < accepted < 0.5, f"about a third is accepted: {accepted:.2f}")
+    for name, expected in {"queue": 0.02, "is_angry": 0.25}.items():
+        wrong = risk_of_fifth(found[name])
+        check(abs(wrong - expected) < 0.05, f"{name}: the most confident fifth is wrong in {wrong:.3f}, about {expected}")
+    error = found["is_angry"]["calibration_error"]["observed"]
+    check(error < 0.08, f"the scores of is_angry are nearly calibrated: {error:.3f}")
+    # Every run finds a threshold, as many broken promises as delta permits are far away, and every third naive one breaks.
+    accepted = check_thresholds(gateway, results["queue"], found["queue"], 1.0, DELTA / 2, 0.33)
+    check(0.25 < accepted < 0.40, f"about a third is accepted: {accepted:.2f}")
     run_together(gateway, items[:ASKED_TOGETHER])
 
 
