@@ -1,5 +1,7 @@
 //! Evidence after a crash, labels from files, and the report of evidence.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tollgate_tests::{Call, Instance, Server};
@@ -79,6 +81,11 @@ async fn answers(
     let preset = format!(r#"{{"model":"sandbox/decider","questions":{questions}}}"#);
     std::fs::write(instance.path().join("triage.json"), preset)?;
     instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
+    ask(server, secret, count).await
+}
+
+/// Asks the preset, and returns the ids of the answers.
+async fn ask(server: &Server, secret: &str, count: usize) -> Result<Vec<String>> {
     let body = |number| json!({"model": "@preset/triage", "questions": {}, "state": format!("It smokes {number}.")});
     let mut ids = Vec::new();
     for number in 0..count {
@@ -87,6 +94,40 @@ async fn answers(
         ids.push(answer["id"].as_str().context("no id")?.to_owned());
     }
     Ok(ids)
+}
+
+#[tokio::test]
+async fn report_has_one_version_of_the_preset_if_one_is_named() -> Result<()> {
+    let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
+    answers(&instance, &server, &inference.secret, QUESTIONS, 3).await?;
+    instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
+    // A version is in force within a second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let labelled = ask(&server, &inference.secret, 2).await?;
+    let body =
+        json!({"generation_id": labelled[0], "category": "other", "labels": {"refund": true}, "source": "human"});
+    let feedback = Call::post("/api/v1/generation/feedback").json(body.to_string()).key(&inference.secret);
+    server.send(&feedback).await?.ok()?;
+    let report = async |options: &[&str]| {
+        let output = instance.run(&[&["eval", "report", "--preset", "triage", "--json"], options].concat()).await?;
+        let shown: Value = serde_json::from_slice(&output.stdout)?;
+        let groups = shown["data"]["groups"].as_array().context("no groups")?;
+        let figures = groups.iter().map(|group| json!([group["preset_version"], group["answers"]])).collect();
+        anyhow::Ok((output.status.code(), Value::Array(figures)))
+    };
+    for (options, code, expected) in [
+        (&[][..], 0, json!([[1, 3], [2, 2]])),
+        (&["--version", "2"], 0, json!([[2, 2]])),
+        // It has no label.
+        (&["--version", "1"], 3, json!([[1, 3]])),
+        (&["--version", "3"], 3, json!([])),
+    ] {
+        let found = report(options).await?;
+        ensure!(found == (Some(code), expected), "{options:?}: {found:?}");
+    }
+    let said = instance.refused(&["eval", "report", "--preset", "triage", "--version", "x"]).await?;
+    ensure!(said.contains("--version"), "{said}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Preferences, split and merge, hedging, shared calls, throttling, and their metadata.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -196,6 +197,35 @@ async fn unsupported_question_type_goes_to_another_endpoint() -> Result<()> {
     let error = gateway.server.decide(&gateway.inference.secret, boxed).await?.envelope(400)?;
     ensure!(error["error"]["message"].as_str().is_some_and(|said| said.contains("box")), "{error}");
     ensure!(alpha.take_requests().is_empty(), "it was asked all the same");
+    Ok(())
+}
+
+#[tokio::test]
+async fn evidence_of_a_split_request_names_the_provider_of_each_question() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(vendors::system_one)).await?;
+    let beta = Upstream::start(Behaviour::Speak(vendors::system_one)).await?;
+    let endpoints = endpoint("acme/both", "alpha", "1", "question_types = [\"noul\"]")
+        + &endpoint("acme/both", "beta", "1", "question_types = [\"choice\", \"score\"]");
+    let gateway = gateway(&alpha, &beta, &endpoints).await?;
+    let questions = json!({
+        "heat": {"type": "score", "instructions": "How upset?", "criteria": ["calm", "annoyed", "furious"]},
+        "refund": {"type": "noul", "instructions": "Refund?"},
+        "queue": {"type": "choice", "instructions": "Who?", "criteria": {"billing": "b", "hardware": "h", "other": null}},
+    });
+    let preset = json!({"model": "acme/both", "questions": questions});
+    std::fs::write(gateway.instance.path().join("split.json"), preset.to_string())?;
+    gateway.instance.json(&["preset", "create", "split", "--from", "split.json"]).await?;
+    let answer = gateway.decide(r#"{"model":"@preset/split","state":"It smokes.","questions":{}}"#).await?;
+    let call = Call::get("/api/v1/evidence?preset=split").key(&gateway.inference.secret);
+    let rows = gateway.server.send(&call).await?.ok()?;
+    let found: BTreeSet<(&str, &str)> = rows["data"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|row| row["generation_id"] == answer["id"])
+        .map(|row| (row["question"].as_str().unwrap_or_default(), row["provider"].as_str().unwrap_or_default()))
+        .collect();
+    ensure!(found == BTreeSet::from([("heat", "beta"), ("queue", "beta"), ("refund", "alpha")]), "{rows}");
     Ok(())
 }
 
