@@ -145,25 +145,21 @@ impl PartialFile {
     pub(crate) fn finish(mut self, root: &OwnedFd, place: &ObjectPath<'_>) -> Result<(), PutBlobError> {
         tree::give_to_owner(&self.file, root)?;
         self.file.sync_all().map_err(unavailable)?;
-        let mut attempts = MAX_ATTEMPTS;
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let mut created = CreatedFolders::default();
-            attempts -= 1;
-            let placed = tree::make_folder(root, &place.folders, &mut created).and_then(|target| {
-                match rustix::fs::renameat(&self.folder, &self.name, &target, place.name) {
-                    Ok(()) => Ok(Some(target)),
-                    // The deletion of another file removed the empty folder.
-                    Err(Errno::NOENT) if attempts > 0 => Ok(None),
-                    Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => Err(PutBlobError::Occupied),
-                    Err(error) => Err(unavailable(error).into()),
-                }
-            });
-            if let Some(target) = placed? {
-                self.finished = true;
-                created.keep();
-                return Ok(rustix::fs::fsync(&target).map_err(unavailable)?);
+            let Some(target) = tree::make_folder(root, &place.folders, &mut created)? else { continue };
+            match rustix::fs::renameat(&self.folder, &self.name, &target, place.name) {
+                Ok(()) => {}
+                // The deletion of another file removed the empty folder.
+                Err(Errno::NOENT) => continue,
+                Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => return Err(PutBlobError::Occupied),
+                Err(error) => return Err(unavailable(error).into()),
             }
+            self.finished = true;
+            created.keep();
+            return Ok(rustix::fs::fsync(&target).map_err(unavailable)?);
         }
+        Err(StoreError::unavailable("the folder of the file is removed again and again").into())
     }
 }
 

@@ -43,6 +43,7 @@ impl LocalBlobStore {
         let root = Root::open(root)?;
         let mut created = CreatedFolders::default();
         let partial = tree::make_folder(&root.folder, &[PARTIAL], &mut created)?;
+        let partial = partial.ok_or_else(|| StoreError::unavailable("the folder of partial files was removed"))?;
         created.keep();
         Ok(Self { root: Arc::new(root), partial: Arc::new(partial), quiet_period: Self::QUIET_PERIOD })
     }
@@ -178,7 +179,11 @@ impl BlobStore for LocalBlobStore {
                 Err(Errno::NOENT) => return Ok(false),
                 Err(error) => return Err(unavailable(error)),
             }
-            tree::remove_empty_folders(&store.root.folder, &place.folders)?;
+            // The object is deleted, whatever becomes of its folders.
+            if let Err(error) = tree::remove_empty_folders(&store.root.folder, &place.folders) {
+                let error: &(dyn std::error::Error + 'static) = &error;
+                tracing::warn!(error, "empty folders of a deleted object not removed");
+            }
             Ok(true)
         })
         .await

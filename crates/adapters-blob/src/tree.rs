@@ -60,8 +60,12 @@ pub(crate) fn unavailable(error: impl Into<io::Error>) -> StoreError {
 
 /// Opens a folder inside another one. Links to folders count as missing.
 pub(crate) fn open_folder_in(parent: impl AsFd, name: &str) -> Result<Option<OwnedFd>, StoreError> {
+    present(open_only_folder(parent, name))
+}
+
+fn open_only_folder(parent: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    present(rustix::fs::openat(parent, name, flags, Mode::empty()))
+    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 /// Opens the folder at the end of `names`.
@@ -114,18 +118,21 @@ pub(crate) fn remove_empty_folders(root: &OwnedFd, names: &[&str]) -> Result<(),
     Ok(())
 }
 
-/// Opens the folder at the end of `names`, and creates missing folders durably.
+/// Opens the folder at the end of `names`, and creates missing folders durably. `None` if one was removed meanwhile, by the
+/// deletion of another file.
 pub(crate) fn make_folder(
     root: &OwnedFd,
     names: &[&str],
     created: &mut CreatedFolders,
-) -> Result<OwnedFd, PutBlobError> {
+) -> Result<Option<OwnedFd>, PutBlobError> {
     let mut at = root.try_clone().map_err(unavailable)?;
     for name in names {
         let found = open_folder_in(&at, name)?;
-        at = if let Some(next) = found { next } else { make_folder_in(root, &at, name, created)? };
+        let next = if found.is_some() { found } else { make_folder_in(root, &at, name, created)? };
+        let Some(next) = next else { return Ok(None) };
+        at = next;
     }
-    Ok(at)
+    Ok(Some(at))
 }
 
 fn make_folder_in(
@@ -133,21 +140,27 @@ fn make_folder_in(
     parent: &OwnedFd,
     name: &str,
     created: &mut CreatedFolders,
-) -> Result<OwnedFd, PutBlobError> {
+) -> Result<Option<OwnedFd>, PutBlobError> {
     let is_new = match rustix::fs::mkdirat(parent, name, FOLDER_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
+        Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(unavailable(error).into()),
     };
     if is_new {
         created.0.push((parent.try_clone().map_err(unavailable)?, name.to_owned()));
     }
     rustix::fs::fsync(parent).map_err(unavailable)?;
-    let folder = open_folder_in(parent, name)?.ok_or(PutBlobError::Occupied)?;
+    let folder = match open_only_folder(parent, name) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) if says_absent(error) => return Err(PutBlobError::Occupied),
+        Err(error) => return Err(unavailable(error).into()),
+    };
     if is_new {
         give_to_owner(&folder, root)?;
     }
-    Ok(folder)
+    Ok(Some(folder))
 }
 
 /// Gives a new file or folder to the owner of the store's folder. Only root can do so, and must: the server of another

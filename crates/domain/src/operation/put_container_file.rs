@@ -57,7 +57,7 @@ pub struct ContainerPlace<'a> {
     pub path: &'a ContainerPath,
 }
 
-/// The error of writing a file. Nothing is left behind.
+/// The error of writing a file. Nothing is left behind, unless a store fails after the file was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PutContainerFileError {
     /// The caller lacks the right.

@@ -116,7 +116,10 @@ impl DeleteWorkspace {
             match self.workspaces.delete(&workspace, with_presets, files, &audit).await? {
                 WorkspaceDeletion::Deleted => {
                     // An upload that ended in between either sees the deletion, or its file is seen here.
-                    self.delete_files(id).await?;
+                    if let Err(error) = self.delete_files(id).await {
+                        let error: &(dyn std::error::Error + 'static) = &error;
+                        tracing::warn!(workspace.id = %id, error, "files of a deleted workspace not looked up");
+                    }
                     return Ok(DeletedWorkspace { workspace, contents: first.unwrap_or_default() });
                 }
                 WorkspaceDeletion::Unknown => return Err(WorkspaceError::Name(NameError::Unknown).into()),

@@ -36,7 +36,7 @@ impl Instance {
     /// Another process uses the database alone, a provider's settings are invalid, the catalogue cannot be read, or the port
     /// cannot be bound.
     pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
-        // Before anything is written: a copy of the database must not miss it.
+        // Before a charge or a change is written: a copy of the database must not miss it.
         let lock = if config.storage.read_only { None } else { ServerLock::share(&config.storage.file).await? };
         let background = Background::default();
         let measures = ProcessMetrics::new(config);

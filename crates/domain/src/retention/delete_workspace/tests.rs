@@ -1,6 +1,6 @@
 use super::*;
 use crate::api_key::{ApiKeyRepository, ApiKeyScope, CreateApiKey, NewApiKey};
-use crate::container::BlobStore;
+use crate::container::{BlobStore, MockBlobStore};
 use crate::edit::Edit;
 use crate::guardrail::{GuardrailDraft, GuardrailRepository, KnownNames};
 use crate::observability::{DestinationFields, DestinationRepository, MockMessageSender};
@@ -10,6 +10,21 @@ use crate::testing::{
 };
 use crate::version::IfMatch;
 use crate::workspace::{CreateWorkspace, ManageWorkspaces, WorkspaceChange};
+
+#[tokio::test]
+async fn look_for_late_files_cannot_fail_a_deletion_that_is_done() {
+    let mut fixture = fixture();
+    let id = fixture.workspace().await;
+    let (mut blobs, mut lists) = (MockBlobStore::new(), 0);
+    blobs.expect_list().times(2).returning(move |_, _, _| {
+        lists += 1;
+        if lists == 1 { Ok(Vec::new()) } else { Err(StoreError::unavailable("x")) }
+    });
+    fixture.delete.documents = DeleteDocument::new(fixture.store.documents(), Arc::new(blobs));
+    let (by, name) = (Authority::system(), ResourceName::from(&id));
+    let deleted = fixture.delete.execute(&Change::plain(&by), &name, &[]).await.unwrap();
+    assert_eq!((deleted.workspace.id, fixture.delete.workspaces.find(id).await.unwrap()), (id, None));
+}
 
 #[test]
 fn content_that_is_gone_counts_as_deleted() {
