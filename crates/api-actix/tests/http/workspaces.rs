@@ -220,10 +220,10 @@ async fn budgets_keep_their_order_and_their_digits() {
     assert_eq!(data(&fixture.put(&of("daily"), &read.to_string()).await), read, "sent back");
     assert_eq!(fixture.entries().await, count);
     for (interval, amount, message) in [
-        ("weekly", "2", "limit_usd: the weekly budget of 2 USD must be more than the daily one of 2 USD"),
-        ("daily", "3", "limit_usd: the monthly budget of 2.000000000001 USD must be more than the daily one of 3 USD"),
-        ("daily", "0", "limit_usd: the daily budget must be more than 0 USD"),
-        ("daily", "-1", "limit_usd: the daily budget must be more than 0 USD"),
+        ("weekly", "2", "the weekly budget of 2 USD must be more than the daily one of 2 USD"),
+        ("daily", "3", "the monthly budget of 2.000000000001 USD must be more than the daily one of 3 USD"),
+        ("daily", "0", "the daily budget must be more than 0 USD"),
+        ("daily", "-1", "the daily budget must be more than 0 USD"),
         ("daily", "0.0000000000001", "limit_usd: must be an amount of USD"),
         ("daily", "1e300", "limit_usd: must be an amount of USD"),
         ("daily", "\"1\"", "limit_usd: must be an amount of USD"),

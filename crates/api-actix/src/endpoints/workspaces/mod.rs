@@ -80,13 +80,13 @@ impl From<WorkspaceError> for ApiError {
             WorkspaceError::InvalidSlug(_) | WorkspaceError::SlugTaken(_) => located(plain, "slug", &error),
             WorkspaceError::InvalidLabel { member, .. } => located(plain, member, &error),
             WorkspaceError::UnknownGuardrail => located(plain, "default_guardrail_id", &error),
-            WorkspaceError::BudgetNotPositive(_) | WorkspaceError::BudgetsDoNotFall { .. } => {
-                located(plain, "limit_usd", &error)
-            }
             WorkspaceError::NoCreditToAdd | WorkspaceError::NoCreditToTake | WorkspaceError::CreditOutOfRange => {
                 located(plain, "add_usd", &error)
             }
-            WorkspaceError::UnknownBudget
+            // The sentences on budgets name their periods.
+            WorkspaceError::BudgetNotPositive(_)
+            | WorkspaceError::BudgetsDoNotFall { .. }
+            | WorkspaceError::UnknownBudget
             | WorkspaceError::UnknownCredit
             | WorkspaceError::NoRate
             | WorkspaceError::Required
