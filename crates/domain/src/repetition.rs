@@ -96,7 +96,8 @@ pub struct StoredRepetition {
 ///
 /// # Contract
 /// - A change whose entry has a stored request MUST store it in its own transaction. If a request of this scope is
-///   stored already, the change, or `store`, MUST fail with [`StoreError::Repeated`] and change nothing, also when both run at once.
+///   stored already, the change, or `store`, MUST fail with [`StoreError::Repeated`] and change nothing, also when both
+///   run at once.
 /// - A request older than [`REPETITION_KEPT`] does not count as stored.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

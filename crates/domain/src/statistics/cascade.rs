@@ -68,9 +68,10 @@ pub struct CascadePrediction {
     pub relative_cost: Option<f64>,
 }
 
-/// Predicts accepted questions, errors and cost, if `accepts` decides about the first model's answers. The last model receives the state and the open questions of a request,
-/// or all: `relative cost = price ratio + tokens that it receives / all tokens`. Both models count tokens alike, and
-/// output tokens are free.
+/// Predicts accepted questions, errors and cost, if `accepts` decides about the first model's answers. The last model
+/// receives the state and the open questions of a request, or all:
+/// `relative cost = price ratio + tokens that it receives / all tokens`. Both models count tokens alike, and output
+/// tokens are free.
 pub fn predict_cascade(
     requests: &[CascadeRequest],
     ratio: PriceRatio,
