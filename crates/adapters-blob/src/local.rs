@@ -179,7 +179,7 @@ impl BlobStore for LocalBlobStore {
                 Err(Errno::NOENT) => return Ok(false),
                 Err(error) => return Err(unavailable(error)),
             }
-            // The object is deleted, whatever becomes of its folders.
+            // The object is deleted; a failure to remove its folders changes nothing about that.
             if let Err(error) = tree::remove_empty_folders(&store.root.folder, &place.folders) {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::warn!(error, "empty folders of a deleted object not removed");
