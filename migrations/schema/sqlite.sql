@@ -144,7 +144,6 @@ CREATE TABLE "evidence" (
   "preset_id" blob NOT NULL,
   "group_id" blob NOT NULL,
   "decision" text NOT NULL,
-  "score" text,
   "probabilities" text,
   "created_at" integer NOT NULL,
   "label_version" integer,

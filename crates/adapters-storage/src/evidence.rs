@@ -15,7 +15,6 @@ use domain::ids::{DecisionId, PresetId};
 use domain::json::Json;
 use domain::money::Usd;
 use domain::repetition::StoredRepetition;
-use domain::statistics::Probability;
 use domain::usage::{AnswerEvidence, AnswerMethod, PresetReference};
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 use uuid::Uuid;
@@ -41,7 +40,7 @@ const NAMED_ROWS: usize = 64;
 
 /// The start of a query of evidence with its current label and the figures of its record, for [`to_evidence`].
 const SELECT: &str = "SELECT e.record_id, e.position, g.workspace_id, g.preset_id, g.preset_version, g.question, g.model, \
-                      g.provider, g.wire, g.method, e.decision, e.score, e.probabilities, e.created_at, l.version, \
+                      g.provider, g.wire, g.method, e.decision, e.probabilities, e.created_at, l.version, \
                       l.value, l.source, l.created_by, l.created_at, r.cost_pico, r.latency_us FROM evidence e \
                       JOIN evidence_groups g ON g.id = e.group_id LEFT JOIN evidence_labels l ON l.record_id = e.record_id AND l.position = e.position \
                       AND l.version = e.label_version LEFT JOIN usage_records r ON r.id = e.record_id";
@@ -242,10 +241,8 @@ fn to_evidence(row: &QueryResult) -> Result<Evidence, StoreError> {
     let workspace_id = ids::workspace_id(&column::<Vec<u8>>(row, 2)?);
     let preset = Uuid::from_slice(&column::<Vec<u8>>(row, 3)?).map_err(|_| invalid("evidence_groups.preset_id"))?;
     let method: String = column(row, 9)?;
-    let score: Option<String> = column(row, 11)?;
-    let score = score.map(|text| text.parse().ok().and_then(|score| Probability::new(score).ok()).ok_or(()));
-    let probabilities: Option<String> = column(row, 12)?;
-    let latency: Option<i64> = column(row, 20)?;
+    let probabilities: Option<String> = column(row, 11)?;
+    let latency: Option<i64> = column(row, 19)?;
     Ok(Evidence {
         workspace_id: workspace_id.ok_or_else(|| invalid("evidence_groups.workspace_id"))?,
         preset: PresetReference {
@@ -260,12 +257,11 @@ fn to_evidence(row: &QueryResult) -> Result<Evidence, StoreError> {
             wire: column::<String>(row, 8)?.into(),
             method: AnswerMethod::from_name(&method).ok_or_else(|| invalid("evidence_groups.method"))?,
             decision: json(column(row, 10)?, "evidence.decision")?,
-            score: score.transpose().map_err(|()| invalid("evidence.score"))?,
             probabilities: probabilities.map(|text| json(text, "evidence.probabilities")).transpose()?,
         },
-        created_at: moment(column(row, 13)?, "evidence.created_at", &id)?,
-        label: to_label(row, 14, &id)?,
-        cost: column::<Option<i64>>(row, 19)?.map(Usd::from_pico),
+        created_at: moment(column(row, 12)?, "evidence.created_at", &id)?,
+        label: to_label(row, 13, &id)?,
+        cost: column::<Option<i64>>(row, 18)?.map(Usd::from_pico),
         latency: latency.map(|micros| duration(micros, "usage_records.latency_us", &id)).transpose()?,
         id,
     })

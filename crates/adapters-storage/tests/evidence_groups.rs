@@ -22,7 +22,6 @@ fn charge(number: u128, preset: u128) -> UsageCharge {
         wire: "system-one".into(),
         method: AnswerMethod::Native,
         decision: Json::parse("true").unwrap(),
-        score: None,
         probabilities: None,
     };
     let preset = PresetReference { id: PresetId::from_uuid(Uuid::from_u128(preset)), version: 1 };

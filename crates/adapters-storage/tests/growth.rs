@@ -101,7 +101,6 @@ fn evidence(position: u32) -> AnswerEvidence {
         wire: "system-one".into(),
         method: AnswerMethod::Native,
         decision: Json::parse("true").unwrap(),
-        score: Some(Probability::new(0.973).unwrap()),
         probabilities: Some(Json::parse(r#"{"true":0.973}"#).unwrap()),
     }
 }
@@ -238,7 +237,8 @@ async fn records_take_little_space_and_time() {
 /// Returns an answer as the report of live evidence counts it.
 fn tallied(row: Evidence) -> (Group, TalliedAnswer) {
     let Evidence { answer, preset, label, cost, latency, .. } = row;
-    let AnswerEvidence { question, model, provider, wire, method, decision, score, .. } = answer;
+    let score = answer.score();
+    let AnswerEvidence { question, model, provider, wire, method, decision, .. } = answer;
     let (model, method) = (model.as_str().to_owned(), method.as_str().to_owned());
     let (provider, wire) = (provider.to_string(), wire.to_string());
     let origin = AnswerOrigin { model, provider, wire, method };

@@ -209,7 +209,6 @@ fn evidence(place: &Place) -> Evidence {
         wire: "system-one".into(),
         method: AnswerMethod::Native,
         decision: Json::parse("true").unwrap(),
-        score: None,
         probabilities: None,
     };
     Evidence {

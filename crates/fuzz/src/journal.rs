@@ -10,7 +10,6 @@ use domain::budget::{Account, EntryKind, FoldEntry, Payer, ResetInterval, UsageC
 use domain::json::Json;
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
-use domain::statistics::Probability;
 use domain::usage::{
     AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, FilterAction, Finding, OutboxMessage, PresetReference,
     UsageOutcome, UsageRecord, UsageShare, UsageSource,
@@ -127,7 +126,6 @@ impl Samples {
         entry.charge.record.preset =
             Some(PresetReference { id: "01990000-0000-7000-8000-000000000005".parse()?, version: 3 });
         let answer = |(position, method): (u32, AnswerMethod)| {
-            let score = (position > 0).then(|| Probability::new(0.9)).transpose()?;
             anyhow::Ok(AnswerEvidence {
                 position,
                 question: "réfund".to_owned(),
@@ -136,8 +134,7 @@ impl Samples {
                 wire: "system-one".into(),
                 method,
                 decision: Json::parse("\"b\"")?,
-                score,
-                probabilities: score.map(|_| Json::parse(r#"{"b":0.90,"a":0.1}"#)).transpose()?,
+                probabilities: (position > 0).then(|| Json::parse(r#"{"b":0.90,"a":0.1}"#)).transpose()?,
             })
         };
         entry.charge.evidence = (0..).zip(AnswerMethod::ALL).map(answer).collect::<Result<_>>()?;

@@ -210,7 +210,7 @@ fn evidence_groups() -> TableCreateStatement {
 }
 
 /// The evidence of the answers of presets: a row for each question, added with the record of its request. `position` is
-/// the index of the question in the version of the preset. `decision` and `probabilities` are JSON, `score` is a decimal.
+/// the index of the question in the version of the preset. `decision` and `probabilities` are JSON.
 /// `label_version` is the current version of the label, if any.
 fn evidence(backend: DbBackend) -> TableCreateStatement {
     let columns = [
@@ -219,7 +219,6 @@ fn evidence(backend: DbBackend) -> TableCreateStatement {
         bytes("preset_id"),
         bytes("group_id"),
         text("decision"),
-        optional_text("score"),
         optional_text("probabilities"),
         number("created_at"),
         optional_number("label_version"),

@@ -171,3 +171,38 @@ async fn crashes_between_stages_charge_each_call_once_and_keep_the_evidence() ->
     hand.close().await?;
     server.stop().await
 }
+
+#[tokio::test]
+async fn crash_charges_the_stages_that_had_begun() -> Result<()> {
+    let (instance, first, second) = instance(Duration::ZERO, "").await?;
+    let mut server = instance.serve().await?;
+    create_preset(&instance, "answer").await?;
+    let key = instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
+    let hangs = || Behaviour::HangBeforeHeaders;
+    for (upstream, begun) in [(&second, 2), (&first, 1)] {
+        upstream.behave(hangs());
+        let call = decisions(&key.secret, REQUEST);
+        let sending = server.send(&call);
+        tokio::select! {
+            reply = sending => anyhow::bail!("answered with {} while a stage hangs", reply?.text()),
+            sent = upstream.wait_for_request() => sent?,
+        }
+        server.kill().await?;
+        server = instance.serve().await?;
+        let read = Call::get("/api/v1/generations?limit=1").key(&key.secret);
+        let newest = server.send(&read).await?.ok()?["data"][0].clone();
+        let calls = newest["provider_responses"].as_array().map(Vec::len);
+        ensure!(calls == Some(begun), "{begun} stages had begun: {newest}");
+        first.take_requests();
+    }
+    ensure_audit_passes(&instance).await?;
+    let hand = SecondHand::of(&instance).await?;
+    let cost = async |calls: &str| {
+        let sql = "SELECT cost_pico FROM usage_records WHERE outcome = 'abandoned' ORDER BY cost_pico";
+        hand.number(&format!("{sql} {calls} LIMIT 1")).await
+    };
+    let (one, both) = (cost("").await?, cost("DESC").await?);
+    ensure!(0 < one && one < both, "one stage costs {one}, both {both}");
+    hand.close().await?;
+    server.stop().await
+}

@@ -16,8 +16,8 @@ use crate::errors::corrupt;
 use crate::statements::{pieces, places, read, run};
 use crate::usage::{ids, storable};
 
-const COLUMNS: [&str; 8] =
-    ["record_id", "position", "preset_id", "group_id", "decision", "score", "probabilities", "created_at"];
+const COLUMNS: [&str; 7] =
+    ["record_id", "position", "preset_id", "group_id", "decision", "probabilities", "created_at"];
 const GROUP_COLUMNS: [&str; 9] =
     ["id", "workspace_id", "preset_id", "preset_version", "question", "model", "provider", "wire", "method"];
 
@@ -130,7 +130,6 @@ fn write_row((record, answer, group): &Row<'_>, row: &mut dyn RowWriter) -> Resu
     row.bytes(record.preset.map(|preset| preset.id.uuid().as_bytes().to_vec()))?;
     row.bytes(Some(group.to_vec()))?;
     row.text(Some(answer.decision.text()))?;
-    row.text(answer.score.map(|score| score.get().to_string()).as_deref())?;
     row.text(answer.probabilities.as_ref().map(Json::text))?;
     row.integer(Some(millis(record.created_at)))
 }

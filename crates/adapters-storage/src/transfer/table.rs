@@ -125,7 +125,7 @@ fn evidence_groups() -> Table {
 
 fn evidence() -> Table {
     let key = [bytes("record_id"), number("position")].into_iter();
-    let texts = ["decision", "score", "probabilities"].map(text);
+    let texts = ["decision", "probabilities"].map(text);
     let numbers = ["created_at", "label_version"].map(number);
     let columns = key.chain(["preset_id", "group_id"].map(bytes)).chain(texts).chain(numbers);
     Table::new("evidence", columns.collect(), 2)

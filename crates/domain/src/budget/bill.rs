@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Hold, HoldRequest};
+use super::entries::SentEntry;
 use crate::money::{Charge, Usd};
 use crate::pricing::TokenPrices;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
@@ -44,38 +44,38 @@ fn share_of(whole: Usd, share: UsageShare) -> Usd {
     Usd::from_pico(each + i64::from(index < rest))
 }
 
-/// Returns the record of a request whose process died, charged by the upper bounds of its attempts. `None` if it has no
-/// attempts, so that there is nothing to charge.
-pub fn abandoned_record(request: &HoldRequest, hold: &Hold) -> Option<UsageRecord> {
+/// Returns the record of a request whose process died, charged by the upper bounds of the attempts that had begun. `None`
+/// if none had, so that there is nothing to charge.
+pub(super) fn abandoned_record(sent: SentEntry) -> Option<UsageRecord> {
     // The first attempt is the only one that was surely made.
-    let first = request.attempts.first()?;
-    let tokens = |count: fn(&AttemptRecord) -> u64| request.attempts.iter().map(count).fold(0, u64::saturating_add);
+    let first = sent.attempts.first()?;
+    let tokens = |count: fn(&AttemptRecord) -> u64| sent.attempts.iter().map(count).fold(0, u64::saturating_add);
     Some(UsageRecord {
-        id: hold.id.clone(),
-        workspace_id: hold.payer.workspace_id,
-        api_key: hold.payer.api_key,
-        request_id: request.request_id.clone(),
-        requested_model: request.requested_model.clone(),
         model: first.model.clone(),
         provider: first.provider.to_string(),
         outcome: UsageOutcome::Abandoned,
         input_tokens: tokens(|attempt| attempt.input_tokens),
         output_tokens: tokens(|attempt| attempt.output_tokens),
         usage_source: UsageSource::UpperBound,
-        cost: cost_of_attempts(&request.attempts).unwrap_or(hold.amount),
+        cost: cost_of_attempts(&sent.attempts).unwrap_or(sent.amount),
         prices: first.prices,
         share: UsageShare::WHOLE,
-        attempts: request.attempts.clone(),
-        guardrails: hold.payer.guardrails.clone(),
+        id: sent.id,
+        workspace_id: sent.payer.workspace_id,
+        api_key: sent.payer.api_key,
+        request_id: sent.request_id,
+        requested_model: sent.requested_model,
+        attempts: sent.attempts,
+        guardrails: sent.payer.guardrails,
         findings: Vec::new(),
-        charged_at: hold.at,
+        charged_at: sent.at,
         session_id: None,
         trace: None,
         user: None,
-        client_address: request.client_address,
+        client_address: sent.client_address,
         preset: None,
         outcomes: None,
-        created_at: hold.at,
+        created_at: sent.at,
         latency: Duration::ZERO,
     })
 }
@@ -109,26 +109,22 @@ mod tests {
         }
     }
 
-    fn request(attempts: Vec<AttemptRecord>) -> (HoldRequest, Hold) {
-        let id = DecisionId::from_uuid(Uuid::from_u128(1));
-        let payer = Payer {
-            workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
-            api_key: SequentialIds::key(3),
-            guardrails: Vec::new(),
-        };
-        let at = DateTime::UNIX_EPOCH;
-        let hold = Hold { id: id.clone(), at, payer: payer.clone(), amount: Usd::from_pico(9) };
-        let request = HoldRequest {
-            id,
-            payer,
-            amount: hold.amount,
-            is_limited: true,
+    fn sent(attempts: Vec<AttemptRecord>) -> SentEntry {
+        SentEntry {
+            id: DecisionId::from_uuid(Uuid::from_u128(1)),
+            payer: Payer {
+                workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
+                api_key: SequentialIds::key(3),
+                guardrails: Vec::new(),
+            },
+            at: DateTime::UNIX_EPOCH,
             request_id: RequestId::from_uuid(Uuid::from_u128(4)),
             requested_model: "acme/judge".to_owned(),
             client_address: None,
+            amount: Usd::from_pico(9),
+            counters: Vec::new(),
             attempts: attempts.into(),
-        };
-        (request, hold)
+        }
     }
 
     #[test]
@@ -143,15 +139,13 @@ mod tests {
     #[test]
     fn abandoned_record_names_model_and_provider_of_one_attempt() {
         let later = AttemptRecord { provider: "beta".into(), model: "acme/large".parse().unwrap(), ..attempt(5, 2) };
-        let (request, hold) = request(vec![attempt(4, 1), later]);
-        let record = abandoned_record(&request, &hold).unwrap();
+        let record = abandoned_record(sent(vec![attempt(4, 1), later])).unwrap();
         assert_eq!((record.model.as_str(), record.provider.as_str()), ("acme/judge", "acme"));
     }
 
     #[test]
     fn abandoned_record_costs_its_attempts() {
-        let (request, hold) = request(vec![attempt(4, 1), attempt(5, 2)]);
-        let record = abandoned_record(&request, &hold).unwrap();
+        let record = abandoned_record(sent(vec![attempt(4, 1), attempt(5, 2)])).unwrap();
         assert_eq!((record.input_tokens, record.output_tokens), (9, 3));
         assert_eq!(record.cost, Usd::from_pico(3), "nine thirds, less than was reserved for each alone");
         assert_eq!(cost_of_record(&record), Some(record.cost));
@@ -159,18 +153,15 @@ mod tests {
 
     #[test]
     fn abandoned_record_needs_attempts_and_costs_its_hold_without_price() {
-        let (empty, hold) = request(Vec::new());
-        assert_eq!(abandoned_record(&empty, &hold), None);
+        assert_eq!(abandoned_record(sent(Vec::new())), None);
         let variable = TokenPrices { prompt: "-1".parse().unwrap(), completion: Price::ZERO };
-        let (unpriced, hold) = request(vec![AttemptRecord { prices: variable, ..attempt(1, 0) }]);
-        let record = abandoned_record(&unpriced, &hold).unwrap();
-        assert_eq!((record.cost, cost_of_record(&record)), (hold.amount, None));
+        let record = abandoned_record(sent(vec![AttemptRecord { prices: variable, ..attempt(1, 0) }])).unwrap();
+        assert_eq!((record.cost, cost_of_record(&record)), (Usd::from_pico(9), None));
     }
 
     #[test]
     fn shares_sum_to_whole_and_record_without_attempts_costs_its_tokens() {
-        let (request, hold) = request(vec![attempt(30, 0)]);
-        let record = abandoned_record(&request, &hold).unwrap();
+        let record = abandoned_record(sent(vec![attempt(30, 0)])).unwrap();
         let share = |index| cost_of_record(&UsageRecord { share: UsageShare { index, of: 3 }, ..record.clone() });
         assert_eq!([share(0), share(1), share(2)], [4, 3, 3].map(|pico| Some(Usd::from_pico(pico))));
         let bare = UsageRecord { attempts: std::sync::Arc::default(), ..record };

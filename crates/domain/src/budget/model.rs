@@ -182,9 +182,11 @@ pub struct HoldRequest {
     pub requested_model: String,
     /// The client's address; `None` if it is unknown or not recorded.
     pub client_address: Option<IpAddr>,
-    /// The attempts with their upper bounds, which sum to `amount`. They are charged if the process dies; without
-    /// attempts the hold is released then.
+    /// The attempts with their upper bounds, which sum to `amount`.
     pub attempts: Arc<[AttemptRecord]>,
+    /// The number of those that begin with the hold; the others begin in later stages. Attempts that have begun are
+    /// charged if the process dies; without any the hold is released then.
+    pub begun: usize,
 }
 
 /// An amount that is held for a request.

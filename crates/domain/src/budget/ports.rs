@@ -53,8 +53,8 @@ pub trait Ledger: Send + Sync {
     /// Holds the amount of a request, or returns the exceeded limit. An id with a hold returns that hold.
     async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError>;
 
-    /// Increases a hold by the bound of `attempts`. `Ok(Err(_))` leaves the hold as it was; an id without a hold is
-    /// [`StoreError::Corrupt`].
+    /// Increases a hold by the bound of `attempts`, which begin now; by zero if the hold covers them. `Ok(Err(_))` leaves
+    /// the hold as it was; an id without a hold is [`StoreError::Corrupt`].
     async fn increase(
         &self,
         id: &DecisionId,

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::json::{Json, push_string};
+use crate::json::{Json, JsonKind, push_string};
 use crate::model::ModelId;
-use crate::statistics::Probability;
+use crate::statistics::{Probability, complement};
 
 named_enum! {
     /// The source of a distribution.
@@ -38,8 +38,6 @@ pub struct AnswerEvidence {
     pub method: AnswerMethod,
     /// The decision, see [`crate::statistics::Decision::to_label`].
     pub decision: Json,
-    /// The score; `None` without a distribution.
-    pub score: Option<Probability>,
     /// An object of the largest probabilities, at most [`Self::MAX_PROBABILITIES`], largest first; of a yes-or-no question
     /// that of `true`.
     pub probabilities: Option<Json>,
@@ -48,6 +46,14 @@ pub struct AnswerEvidence {
 impl AnswerEvidence {
     /// The most probabilities.
     pub const MAX_PROBABILITIES: usize = 8;
+
+    /// Returns the score of the answer: its largest probability. `None` without a distribution.
+    pub fn score(&self) -> Option<Probability> {
+        let (_, largest) = self.probabilities.as_ref()?.iter_members()?.next()??;
+        let largest = largest.as_f64()?;
+        let is_yes_or_no = self.decision.kind() == JsonKind::Bool;
+        Probability::new(if is_yes_or_no { largest.max(complement(largest)) } else { largest }).ok()
+    }
 
     /// Estimates the bytes that the evidence takes in a store.
     pub fn stored_bytes(&self) -> u64 {

@@ -14,7 +14,6 @@ use crate::evidence::{
 use crate::ids::{DecisionId, PresetId};
 use crate::json::Json;
 use crate::repetition::{Repetition, RepetitionScope, StoredResponse};
-use crate::statistics::Probability;
 use crate::usage::{AnswerEvidence, AnswerMethod, PresetReference, UsageOutcome, UsageRecord};
 
 suite! {
@@ -54,7 +53,6 @@ fn answer(position: u32) -> AnswerEvidence {
         wire: "system-one".into(),
         method: AnswerMethod::Stated,
         decision: json("\"b \\u0000\""),
-        score: Some(Probability::new(0.1 + 0.2).unwrap()),
         probabilities: Some(json(r#"{"b \u0000":0.30000000000000004,"ü":0.25}"#)),
     }
 }
@@ -65,7 +63,6 @@ fn charge(number: u64, of: u64) -> UsageCharge {
         method: AnswerMethod::LabelProbabilities,
         model: "acme/other".parse().unwrap(),
         decision: json("true"),
-        score: None,
         probabilities: None,
         ..answer(7)
     };

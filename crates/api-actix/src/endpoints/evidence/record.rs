@@ -111,7 +111,7 @@ fn version_id(row: &Evidence) -> String {
 }
 
 fn score(row: &Evidence) -> Option<String> {
-    row.answer.score.map(|score| score.get().to_string())
+    row.answer.score().map(|score| score.get().to_string())
 }
 
 const COLUMNS: [&str; 17] = [

@@ -3,7 +3,6 @@
 use super::bytes::{Reader, Writer};
 use crate::ids::{ApiKeyId, GuardrailId, PresetId, WorkspaceId};
 use crate::json::Json;
-use crate::statistics::Probability;
 use crate::usage::{
     AnswerEvidence, AnswerMethod, AttemptOutcome, AttemptRecord, FilterAction, Finding, PresetReference, UsageOutcome,
     UsageRecord, UsageShare, UsageSource,
@@ -47,11 +46,10 @@ impl Writer {
 
     pub(super) fn evidence(&mut self, evidence: &AnswerEvidence) {
         self.number(u64::from(evidence.position));
-        let AnswerEvidence { question, model, provider, wire, method, decision, score, probabilities, .. } = evidence;
+        let AnswerEvidence { question, model, provider, wire, method, decision, probabilities, .. } = evidence;
         for text in [question, model.as_str(), provider, wire, method.as_str(), decision.text()] {
             self.text(text);
         }
-        self.option(score.as_ref(), |writer, score| writer.raw(&score.get().to_le_bytes()));
         self.option(probabilities.as_ref().map(Json::text), Self::text);
     }
 
@@ -163,7 +161,6 @@ impl Reader<'_> {
             wire: self.text()?.to_owned().into(),
             method: AnswerMethod::from_name(self.text()?)?,
             decision: Json::parse(self.text()?).ok()?,
-            score: self.option(|reader| Probability::new(f64::from_le_bytes(reader.raw()?)).ok())?,
             probabilities: self.option(|reader| Json::parse(reader.text()?).ok())?,
         })
     }

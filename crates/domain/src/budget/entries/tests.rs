@@ -10,7 +10,6 @@ use crate::budget::{Account, ResetInterval};
 use crate::ids::{DestinationId, GuardrailId, OutboxId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::pricing::TokenPrices;
-use crate::statistics::Probability;
 use crate::testing::SequentialIds;
 use crate::usage::{
     AnswerEvidence, AnswerMethod, AttemptOutcome, FilterAction, Finding, OutboxMessage, PresetReference, UsageOutcome,
@@ -120,14 +119,9 @@ fn charge() -> UsageCharge {
         wire: "system-one".into(),
         method: AnswerMethod::LabelProbabilities,
         decision: Json::parse("true").unwrap(),
-        score: None,
         probabilities: None,
     };
-    let scored = AnswerEvidence {
-        score: Some(Probability::new(0.93).unwrap()),
-        probabilities: Some(Json::parse(r#"{"a":0.93}"#).unwrap()),
-        ..bare.clone()
-    };
+    let scored = AnswerEvidence { probabilities: Some(Json::parse(r#"{"a":0.93}"#).unwrap()), ..bare.clone() };
     UsageCharge { record: record(), messages: vec![message], evidence: vec![bare, scored] }
 }
 

@@ -245,7 +245,8 @@ impl JournaledLedger {
             return Ok(Ok(open.hold));
         }
         let at = self.time.now();
-        let HoldRequest { id, payer, amount, request_id, requested_model, client_address, attempts, .. } = request;
+        let HoldRequest { id, payer, amount, request_id, requested_model, client_address, attempts, begun, .. } =
+            request;
         let limits = if request.is_limited { self.limits(&payer).await? } else { Arc::default() };
         let counters: Vec<CounterId> = limits.iter().flat_map(|account| account.counters(at)).collect();
         let workspace = payer.workspace_id;
@@ -260,6 +261,7 @@ impl JournaledLedger {
             }
         }
         let reserved_bytes = charge_bytes(attempts.len(), counters.len(), payer.guardrails.len());
+        let attempts = attempts.get(..begun).map_or_else(|| Arc::clone(&attempts), Arc::from);
         let entry =
             SentEntry { id, payer, at, request_id, requested_model, client_address, amount, counters, attempts };
         let appended = self.journal.append_sent(EntryKind::Sent, &entry.encode(), reserved_bytes);
@@ -299,7 +301,9 @@ impl Ledger for JournaledLedger {
         let Some(open) = self.state.calls.get(id) else {
             return Err(StoreError::Corrupt(format!("the hold {id} is not open")));
         };
-        if !self.take(open.hold.payer.workspace_id, id, &amounts(&open.counters, more), true)? {
+        let is_covered =
+            more == Usd::ZERO || self.take(open.hold.payer.workspace_id, id, &amounts(&open.counters, more), true)?;
+        if !is_covered {
             let ask = Ask::new(id.clone(), open.hold.payer, open.hold.at, (more, open.counters), true);
             if let Err(exceeded) = self.draw(ask).await? {
                 return Ok(Err(exceeded));

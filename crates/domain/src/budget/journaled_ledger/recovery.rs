@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::super::bill::abandoned_record;
 use super::super::entries::{Entry, SentEntry};
 use super::super::{
-    BudgetStore, BudgetStoreError, EntrySink, FoldEntry, FoldRequest, Hold, HoldRequest, JournalEntry, OrphanedJournal,
-    OrphanedJournals, ProcessState, ProcessStatus, RemainingAllowances, UsageCharge, UsageJournalError,
-    abandoned_record,
+    BudgetStore, BudgetStoreError, EntrySink, FoldEntry, FoldRequest, JournalEntry, OrphanedJournal, OrphanedJournals,
+    ProcessState, ProcessStatus, RemainingAllowances, UsageCharge, UsageJournalError,
 };
 use super::calls::{journal_failed, lock};
 use super::sync::Mutex;
@@ -318,21 +318,11 @@ impl Found {
     }
 }
 
-/// Returns the charge of an open request: the upper bound of its attempts.
+/// Returns the charge of an open request: the upper bound of the attempts that had begun.
 fn abandoned(sent: SentEntry) -> Option<FoldEntry> {
-    let hold = Hold { id: sent.id.clone(), at: sent.at, payer: sent.payer.clone(), amount: sent.amount };
-    let request = HoldRequest {
-        id: sent.id,
-        payer: sent.payer,
-        amount: sent.amount,
-        is_limited: !sent.counters.is_empty(),
-        request_id: sent.request_id,
-        requested_model: sent.requested_model,
-        client_address: sent.client_address,
-        attempts: sent.attempts,
-    };
-    let record = abandoned_record(&request, &hold)?;
-    let borne = record.cost.min(sent.amount);
-    let allowances = sent.counters.iter().map(|counter| (*counter, borne)).collect();
+    let (amount, counters) = (sent.amount, sent.counters.clone());
+    let record = abandoned_record(sent)?;
+    let borne = record.cost.min(amount);
+    let allowances = counters.into_iter().map(|counter| (counter, borne)).collect();
     Some(FoldEntry { charge: UsageCharge::new(record), allowances })
 }

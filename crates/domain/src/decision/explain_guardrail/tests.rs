@@ -353,6 +353,7 @@ async fn explain_returns_status_of_key_limits() {
         requested_model: "m".to_owned(),
         client_address: None,
         attempts: Arc::default(),
+        begun: 0,
     };
     fixture.store.ledger().reserve(claim).await.unwrap().unwrap();
     let explanation = fixture.explain(&guardrail, Some(&SequentialIds::key(1).to_string()), &judge()).await;

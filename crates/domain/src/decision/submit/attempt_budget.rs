@@ -73,6 +73,23 @@ impl<'a> AttemptBudget<'a> {
         }
     }
 
+    /// Records that a later stage begins with these sub-requests. Returns false if it cannot begin.
+    pub(super) async fn begin_stage(&self, sub_requests: impl IntoIterator<Item = u32>) -> bool {
+        let Self::Increasing(own) = self else { return true };
+        let attempts: Vec<AttemptRecord> = {
+            let planned = own.planned();
+            let planned_for = |part| planned.iter().find(|planned| planned.part == part).cloned();
+            sub_requests.into_iter().filter_map(planned_for).collect()
+        };
+        match own.hold_planner.begin_stage(own.request, &attempts).await {
+            Ok(()) => true,
+            Err(error) => {
+                store_rejection(&error);
+                false
+            }
+        }
+    }
+
     /// Removes the planned attempt of a sub-request, because its attempt begins or the sub-request ended.
     pub(super) fn begun(&self, number: u32) {
         if let Self::Increasing(own) = self {
@@ -105,7 +122,8 @@ impl IncreasingHold<'_> {
             let gate = self.gate.lock().await;
             // Another sub-request may have increased the hold meanwhile.
             let needed = self.needed(so_far(), &bound);
-            let increased = self.hold_planner.increase_to(self.request, needed, std::slice::from_ref(&bound)).await;
+            let attempt = (std::slice::from_ref(&bound), 1);
+            let increased = self.hold_planner.increase_to(self.request, needed, attempt).await;
             drop(gate);
             let exceeded = match increased {
                 Ok(Ok(())) => continue,
@@ -148,7 +166,7 @@ fn cost_with<'a>(so_far: Option<Charge>, further: impl IntoIterator<Item = &'a A
 }
 
 fn store_rejection(error: &(dyn std::error::Error + 'static)) -> HoldRejection {
-    tracing::warn!(error, "hold increase failed; attempt not made");
+    tracing::warn!(error, "hold not changed; attempt not made");
     HoldRejection::Store
 }
 

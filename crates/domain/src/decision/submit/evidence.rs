@@ -9,7 +9,7 @@ use super::staged::StagedAnswer;
 use crate::json::{Json, push_string};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
 use crate::routing::Candidate;
-use crate::statistics::{Decision, largest_probability};
+use crate::statistics::Decision;
 use crate::usage::AnswerEvidence;
 
 /// Returns the evidence of the answers of a call, if the request names a preset. An answer without a decision has none.
@@ -50,7 +50,6 @@ fn evidence(position: u32, question: &Question, answer: &Answer, candidate: &Can
         wire: Cow::Borrowed(candidate.endpoint.wire.as_str()),
         method: candidate.endpoint.wire.method_of(&answer.json),
         decision: Decision::from_answer(&answer.value)?.to_label(&question.kind)?,
-        score: largest_probability(&answer.value),
         probabilities: probabilities(question, &answer.value),
     })
 }
@@ -84,4 +83,44 @@ fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     }
     object.push('}');
     Some(Json::from_checked(&object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::PresetConfig;
+    use crate::statistics::largest_probability;
+    use rstest::rstest;
+
+    /// The score of evidence is computed when it is read: it equals that which a stage compared.
+    #[rstest]
+    #[case::yes(AnswerValue::Noul { probability: 0.93 })]
+    #[case::no(AnswerValue::Noul { probability: 0.07 })]
+    #[case::even(AnswerValue::Noul { probability: 0.5 })]
+    #[case::tiny(AnswerValue::Noul { probability: 1e-17 })]
+    #[case::digits(AnswerValue::Noul { probability: 0.1 + 0.2 })]
+    #[case::choice(AnswerValue::Choice { chosen: 1, probabilities: Some(vec![0.3, 0.7]), confidence: None })]
+    #[case::level(AnswerValue::Score { score: 1.3, probabilities: Some(vec![0.1, 0.5, 0.4]), confidence: None })]
+    #[case::low_level(AnswerValue::Score { score: 0.0, probabilities: Some(vec![0.2; 5]), confidence: None })]
+    #[case::chosen_alone(AnswerValue::Choice { chosen: 0, probabilities: None, confidence: None })]
+    fn score_of_evidence_is_that_of_the_answer(#[case] value: AnswerValue) {
+        let kind = match &value {
+            AnswerValue::Choice { .. } => r#"{"type":"choice","instructions":"?","criteria":{"true":null,"no":null}}"#,
+            AnswerValue::Score { .. } => r#"{"type":"score","instructions":"?","criteria":["0","1","2","3","4"]}"#,
+            _ => r#"{"type":"noul","instructions":"?"}"#,
+        };
+        let config = Json::parse(&format!(r#"{{"model":"acme/judge","questions":{{"q":{kind}}}}}"#)).unwrap();
+        let question = PresetConfig::read(&config).unwrap().questions.typed.unwrap()[0].clone();
+        let evidence = AnswerEvidence {
+            position: 0,
+            question: "q".to_owned(),
+            model: "acme/judge".parse().unwrap(),
+            provider: "acme".into(),
+            wire: "system-one".into(),
+            method: crate::usage::AnswerMethod::Native,
+            decision: Decision::from_answer(&value).unwrap().to_label(&question.kind).unwrap(),
+            probabilities: probabilities(&question, &value),
+        };
+        assert_eq!(evidence.score(), largest_probability(&value));
+    }
 }

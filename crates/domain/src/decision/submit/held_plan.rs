@@ -40,11 +40,12 @@ impl HoldPlanner {
         if mode != SingleFlightMode::Off {
             let attempts = self.bounds.all_attempts(&plan.sub_requests, now);
             let amount = total(&attempts);
-            if self.increase_to(request, amount, &attempts).await?.is_ok() {
+            if self.increase_to(request, amount, (&attempts, attempts.len())).await?.is_ok() {
                 return Ok(Coverage::AllAttempts { amount, mode });
             }
         }
-        let planned = self.hold_first_attempts(request, &mut plan.sub_requests, now).await?;
+        let of_first_stage = plan.stages.first().map_or(plan.sub_requests.len(), |stage| stage.sub_requests);
+        let planned = self.hold_first_attempts(request, (&mut plan.sub_requests, of_first_stage), now).await?;
         Ok(Coverage::FirstAttempts(AttemptBudget::of_hold(self, request, planned)))
     }
 
@@ -54,16 +55,19 @@ impl HoldPlanner {
         AffordablePlans::new(sub_requests, &preferred, (&self.bounds, now)).totals()
     }
 
-    /// Holds the bounds of the first attempts. If they exceed a limit, holds those of a cheaper plan and moves its
+    /// Holds the bounds of the first attempts, of which those of the first stage begin now. If they exceed a limit, holds those of a cheaper plan and moves its
     /// candidates to the front of `sub_requests`. Waits if other holds cause the rejection. Returns the held attempts.
     async fn hold_first_attempts(
         &self,
         request: &Request,
-        sub_requests: &mut [SubRequest],
+        (sub_requests, of_first_stage): (&mut [SubRequest], usize),
         now: Duration,
     ) -> Result<Vec<AttemptRecord>, SubmitDecisionError> {
         let preferred = self.bounds.first_attempts(sub_requests, now);
-        let hold = async |attempts: &[AttemptRecord]| self.increase_to(request, total(attempts), attempts).await;
+        let hold = async |attempts: &[AttemptRecord]| {
+            let begun = attempts.partition_point(|attempt| (attempt.part as usize) < of_first_stage);
+            self.increase_to(request, total(attempts), (attempts, begun)).await
+        };
         let Err(mut rejected) = hold(&preferred).await? else { return Ok(preferred) };
         let mut plans = AffordablePlans::new(sub_requests, &preferred, (&self.bounds, now));
         let mut waits = self.wait_budget(request);

@@ -58,12 +58,13 @@ pub(in crate::decision) struct HoldPlanner {
 }
 
 impl HoldPlanner {
-    /// Holds `amount` in total for a request. The first hold is for all of `attempts`, an increase for the first one.
+    /// Holds `amount` in total for a request. The first hold is for all of `attempts`, of which the first `begun` begin
+    /// with it; an increase is for the first one.
     pub(super) async fn increase_to(
         &self,
         request: &Request,
         amount: Usd,
-        attempts: &[AttemptRecord],
+        (attempts, begun): (&[AttemptRecord], usize),
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         let (before, is_first) = {
             let hold = request.lock_hold();
@@ -82,7 +83,7 @@ impl HoldPlanner {
         let began = now();
         let granted = if is_first {
             let (amount, attempts) = if is_out_of_range { (Usd::ZERO, &[][..]) } else { (amount, attempts) };
-            self.ledger.reserve(request.hold_request(amount, attempts)).await?.map(|hold| Some(hold.at))
+            self.ledger.reserve(request.hold_request(amount, attempts, begun)).await?.map(|hold| Some(hold.at))
         } else {
             let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
             self.ledger.increase(&request.id, more, &attempts).await?.map(|()| None)
@@ -104,6 +105,12 @@ impl HoldPlanner {
                 Err(exceeded)
             }
         })
+    }
+
+    /// Records the attempts of a later stage, whose bounds are held: from now on they are charged if the process dies.
+    pub(super) async fn begin_stage(&self, request: &Request, attempts: &[AttemptRecord]) -> Result<(), StoreError> {
+        // An increase by nothing exceeds no limit.
+        self.ledger.increase(&request.id, Usd::ZERO, attempts).await.map(drop)
     }
 
     /// Counts the last rejection: once for each attempt that is not made, regardless of the number of ledger calls, and

@@ -85,8 +85,8 @@ impl Request {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the request to the ledger for a hold of `amount` for these attempts.
-    pub(super) fn hold_request(&self, amount: Usd, attempts: &[AttemptRecord]) -> HoldRequest {
+    /// Returns the request to the ledger for a hold of `amount` for these attempts, of which the first `begun` begin now.
+    pub(super) fn hold_request(&self, amount: Usd, attempts: &[AttemptRecord], begun: usize) -> HoldRequest {
         HoldRequest {
             id: self.id.clone(),
             payer: self.payer.clone(),
@@ -96,6 +96,7 @@ impl Request {
             requested_model: self.body.model.clone(),
             client_address: self.origin.client_address,
             attempts: attempts.into(),
+            begun,
         }
     }
 }

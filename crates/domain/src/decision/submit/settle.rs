@@ -57,7 +57,9 @@ impl Settlement {
         let record = Self::record(request, &outcome, &cost, (&mut served, UsageOutcome::Completed));
         let record = UsageRecord { outcomes: outcomes.json().cloned(), ..record };
         // Destinations receive the answers with redacted names. Only the client receives the original ones.
-        let sent_outcomes = staged_outcomes(request, &outcome, &request.body.provider_input);
+        let redacted = (!Arc::ptr_eq(&request.filtered.original, &request.body.provider_input))
+            .then(|| staged_outcomes(request, &outcome, &request.body.provider_input));
+        let sent_outcomes = redacted.as_ref().unwrap_or(&outcomes);
         self.charge(request, record, Some((answers.json(), sent_outcomes.json(), evidence))).await?;
         for outcome in outcomes.all() {
             self.hold_planner.metrics.record_question_verdict(outcome.verdict);

@@ -25,7 +25,7 @@ impl CallRunner {
         let places: HashMap<&str, usize> = questions.iter().map(|question| question.name.as_str()).zip(0..).collect();
         let mut answered: StagedAnswers = questions.iter().map(|_| None).collect();
         let mut outcomes = Vec::new();
-        for PlannedStage { index, sub_requests } in stages {
+        for (begun, PlannedStage { index, sub_requests }) in stages.into_iter().enumerate() {
             let Some(stage) = cascade.stages.get(index) else { continue };
             let mut own: VecDeque<SubRequest> = waiting.drain(..sub_requests.min(waiting.len())).collect();
             let is_open = |question: &Question| {
@@ -41,6 +41,10 @@ impl CallRunner {
             });
             if own.is_empty() {
                 continue;
+            }
+            // The first stage has begun with the hold.
+            if begun > 0 && !context.budget.begin_stage(own.iter().map(|part| part.number)).await {
+                break;
             }
             for (_, outcome) in self.run_sub_requests(own, &mut planned, true, context).await {
                 if let SubRequestOutcome::Answered { answers, candidate } = &outcome {

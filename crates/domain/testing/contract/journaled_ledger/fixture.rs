@@ -378,6 +378,7 @@ pub fn hold_request(number: u128, pico: i64) -> HoldRequest {
         requested_model: "acme/judge".to_owned(),
         client_address: None,
         attempts: Arc::new([attempt(pico)]),
+        begun: 1,
     }
 }
 

@@ -42,6 +42,7 @@ use self::{
     },
     recovering::{
         allowances_become_adjustments_where_the_power_was_lost,
+        attempts_of_a_later_stage_are_charged_once_it_has_begun,
         charges_of_a_dead_process_are_folded_once_and_open_requests_charged_by_their_bounds,
         gap_is_counted_and_nothing_behind_it_is_lost,
         journal_copied_back_from_an_older_backup_frees_nothing_that_may_be_spent,
@@ -105,6 +106,7 @@ suite! {
         charge_of_any_size_is_recorded_and_ends_its_hold,
         hold_is_rejected_when_its_end_cannot_fit_into_the_journal,
         // recovering
+        attempts_of_a_later_stage_are_charged_once_it_has_begun,
         charges_of_a_dead_process_are_folded_once_and_open_requests_charged_by_their_bounds,
         open_requests_are_free_where_unknown_usage_is,
         allowances_become_adjustments_where_the_power_was_lost,

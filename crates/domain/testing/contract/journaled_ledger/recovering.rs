@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fixture::{LedgerFixture, LedgerMachine, attempt, id, process_id, usd};
-use crate::budget::{BudgetStore, Ledger, RecoveryReport};
+use super::fixture::{LedgerFixture, LedgerMachine, attempt, hold_request, id, process_id, usd};
+use crate::budget::{BudgetStore, HoldRequest, Ledger, RecoveryReport};
+use crate::money::Usd;
 use crate::testing::{JournalBounds, StoreFault};
 use crate::usage::{UnknownUsage, UsageOutcome};
 
@@ -27,6 +28,23 @@ pub(super) async fn charges_of_a_dead_process_are_folded_once_and_open_requests_
     assert_eq!(fixture.counted().await, (30 + 40 + 150, 0));
     let abandoned = fixture.record(4).await.unwrap();
     assert_eq!((abandoned.outcome, abandoned.cost), (UsageOutcome::Abandoned, usd(150)));
+}
+
+pub(super) async fn attempts_of_a_later_stage_are_charged_once_it_has_begun(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let dead = fixture.process(1);
+    for number in 1..=2 {
+        let stages = HoldRequest { attempts: Arc::new([attempt(40), attempt(60)]), ..hold_request(number, 100) };
+        dead.ledger.reserve(stages).await.unwrap().unwrap();
+    }
+    dead.ledger.increase(&id(2), Usd::ZERO, &[attempt(60)]).await.unwrap().unwrap();
+    drop(dead);
+    let report = fixture.recover(UnknownUsage::Bound).await;
+    assert_eq!(report.abandoned, 2);
+    let (first, both) = (fixture.record(1).await.unwrap(), fixture.record(2).await.unwrap());
+    assert_eq!((first.cost, first.attempts.len()), (usd(40), 1), "the second stage was not called");
+    assert_eq!((both.cost, both.attempts.len()), (usd(100), 2));
+    assert_eq!(fixture.counted().await, (40 + 100, 0), "what is held for the rest goes back");
 }
 
 pub(super) async fn open_requests_are_free_where_unknown_usage_is(machine: &LedgerMachine) {

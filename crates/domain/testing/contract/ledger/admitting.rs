@@ -61,6 +61,9 @@ pub(super) async fn increase_raises_a_hold(stores: &Stores) {
     assert_eq!((refused.reserved, refused.wanted), (usd(90), usd(11)));
     assert_eq!(used(stores, &payer(1)).await, (0, 90), "the reservation is as it was");
     extend(1, 10).await.unwrap().unwrap();
+    limit_key(stores, 1, Some((50, None))).await;
+    extend(1, 0).await.unwrap().unwrap();
+    assert_eq!(used(stores, &payer(1)).await, (0, 100), "attempts within the hold need no room");
     assert_eq!(reserve(stores, 1, &payer(1), 1).await.unwrap().amount, usd(100));
     spend(stores, 1, &payer(1), 5).await;
     assert_eq!(used(stores, &payer(1)).await, (5, 0), "all of it ends with the record");

@@ -76,6 +76,7 @@ pub(in super::super) fn hold_request(number: u64, payer: Payer, pico: i64) -> Ho
         requested_model: "~Acme/Judge 'quoted'".to_owned(),
         client_address: None,
         attempts: Arc::new([attempt(pico)]),
+        begun: 1,
     }
 }
 

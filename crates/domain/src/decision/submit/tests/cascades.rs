@@ -201,12 +201,16 @@ async fn bounds_of_all_stages_are_held_before_the_first_call() {
     let each = i64::try_from(request.provider_input.len_bytes()).unwrap() + 20;
     let pending = gateway.send_with(key(1), request.clone()).await;
     assert_eq!(ledger.spent_and_held(1).await, (0, 2 * each), "before the first stage answers");
+    assert_eq!(ledger.calls(), [LedgerCall::Held(usd(2 * each))]);
     gateway.finish(0, said(&[("a", "0.9"), ("b", "0.6")])).await;
     assert_eq!(ledger.spent_and_held(1).await, (0, 2 * each), "before the second stage answers");
     gateway.finish(1, said(&[("a", "0.9"), ("b", "0.9")])).await;
     let decision = pending.end().await.unwrap();
     assert_eq!((decision.cost, ledger.spent_and_held(1).await), (usd(20), (20, 0)));
-    assert_eq!(ledger.calls(), [LedgerCall::Held(usd(2 * each)), LedgerCall::Charged(usd(20))], "no increase");
+    let begun: Vec<_> = ledger.hold_requests().iter().map(|held| (held.begun, held.attempts.len())).collect();
+    assert_eq!(begun, [(1, 2)], "a crash charges the first stage alone");
+    let calls = [LedgerCall::Held(usd(2 * each)), LedgerCall::Begun(usd(each)), LedgerCall::Charged(usd(20))];
+    assert_eq!(ledger.calls(), calls, "no increase");
     let rejected = gateway.send_with(key(2), request).await.end().await.unwrap_err();
     assert_eq!(rejected.kind(), ErrorKind::InsufficientCredits);
     assert_eq!(gateway.upstreams().len(), 2, "nothing is sent without the money of all stages");

@@ -16,6 +16,8 @@ use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceS
 pub(super) enum LedgerCall {
     Held(Usd),
     Increased(Usd),
+    /// A later stage begins with the bounds of its attempts.
+    Begun(Usd),
     Rejected(Usd),
     Charged(Usd),
     Released,
@@ -146,7 +148,11 @@ impl Ledger for RecordingLedger {
         attempts: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         self.check_available()?;
-        assert!(more > Usd::ZERO && !attempts.is_empty());
+        assert!(!attempts.is_empty());
+        if more == Usd::ZERO {
+            self.record(LedgerCall::Begun(bounds::total(attempts)));
+            return self.store.ledger().increase(id, more, attempts).await;
+        }
         assert!(bounds::total(attempts) <= more, "the bounds of the attempts fit into the increase");
         let extended = self.store.ledger().increase(id, more, attempts).await?;
         self.record(if extended.is_ok() { LedgerCall::Increased(more) } else { LedgerCall::Rejected(more) });
