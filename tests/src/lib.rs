@@ -24,3 +24,11 @@ pub use server::*;
 pub use sqlite::*;
 pub use time::*;
 pub use upstream::*;
+
+/// Returns true for root, which alone can become another user.
+///
+/// # Errors
+/// The user of this process cannot be read.
+pub fn is_root() -> anyhow::Result<bool> {
+    Ok(std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?) == 0)
+}

@@ -126,6 +126,10 @@ async fn others(scopes: &Scopes) -> Result<Vec<(&'static str, String)>> {
     }
     let call = Call::get(format!("/api/v1/presets/theirs?workspace_id={workspace}"));
     let preset = gateway.server.send(&call.key(&scopes.callers[UNRESTRICTED].secret)).await?.ok()?;
+    let file = gateway.instance.container_file(&workspace, "sess_o", "theirs.csv")?;
+    std::fs::write(file, "a,b\n")?;
+    // The id is the path in base64.
+    let document = gateway.server.promote(&own.secret, "sess_o", "cfile_dGhlaXJzLmNzdg").await?.ok()?;
     let generation = gateway.server.decide(&own.secret, body("sandbox/decider")).await?.ok()?;
     Ok(vec![
         ("{other_guardrail}", gateway.instance.guardrail(&["--workspace", &workspace]).await?),
@@ -133,7 +137,7 @@ async fn others(scopes: &Scopes) -> Result<Vec<(&'static str, String)>> {
         ("{other_generation}", text(&generation, "/id")?),
         ("{other_version}", text(&preset, "/data/designated_version/id")?),
         ("{other_preset}", "theirs".to_owned()),
-        ("{other_document}", "tgfile_0000".to_owned()),
+        ("{other_document}", text(&document, "/id")?),
         ("{other_workspace}", workspace),
     ])
 }
@@ -253,7 +257,11 @@ async fn cursor_of_another_list_filter_caller_or_workspace_is_rejected() -> Resu
             }
         }
         for (caller, path) in tried {
-            let rejected = get(caller, &path).await?.envelope(400).map(drop);
+            let reply = get(caller, &path).await?;
+            let rejected = reply.envelope(400).and_then(|_| {
+                ensure!(reply.text().contains("cursor"), "another error: {}", reply.text());
+                Ok(())
+            });
             report.case(&format!("{list}, caller {caller} {path}"), rejected);
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tollgate_tests::{Call, Instance};
+use tollgate_tests::{Call, Instance, is_root};
 
 use crate::gateway::{TestGateway, body};
 
@@ -86,18 +86,17 @@ async fn socket_ends_with_its_server_and_replaces_those_of_dead_servers() -> Res
 /// Another user is rejected although the permissions of the files admit it. Needs root, to become that user.
 #[tokio::test]
 async fn foreign_user_is_rejected() -> Result<()> {
+    if !is_root()? {
+        return Ok(());
+    }
     let gateway = TestGateway::start("").await?;
     let socket = only_socket(&gateway.instance)?;
     for path in socket.ancestors().take_while(|path| *path != Path::new("/tmp") && path.parent().is_some()) {
-        let Ok(()) = std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)) else { return Ok(()) };
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o777))?;
     }
     let curl = ["curl", "-s", "--unix-socket", &socket.display().to_string(), "http://t/api/v1/guardrails"];
     let as_user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let called = tokio::process::Command::new("setpriv").args(as_user).args(curl).output().await;
-    let Ok(called) = called else { return Ok(()) };
-    if String::from_utf8_lossy(&called.stderr).contains("Operation not permitted") {
-        return Ok(());
-    }
+    let called = tokio::process::Command::new("setpriv").args(as_user).args(curl).output().await?;
     let answer: Value = serde_json::from_slice(&called.stdout).with_context(|| format!("{called:?}"))?;
     ensure!(answer["error"]["code"] == 403, "{answer}");
     ensure!(answer["error"]["message"] == "This socket serves the user of the server and root only", "{answer}");

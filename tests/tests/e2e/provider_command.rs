@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use tollgate_tests::{Behaviour, Instance, Recorded, Upstream, free_address, record};
+use tollgate_tests::{Behaviour, Instance, Recorded, Upstream, free_address, is_root, record};
 
 use crate::gateway::{TestGateway, providers_toml};
 
@@ -100,15 +100,15 @@ async fn added_provider_answers_in_the_running_server() -> Result<()> {
     ensure!(std::fs::read_to_string(&file)? == before, "the file changed");
 
     // As installed: the file is root's, and its group that of the server. Only root can give files away.
-    let is_root = std::fs::metadata(&file)?.uid() == 0;
-    if is_root {
+    if is_root()? {
         chown(&file, Some(0), Some(61_002))?;
-        std::fs::set_permissions(&file, Permissions::from_mode(0o640))?;
     }
+    std::fs::set_permissions(&file, Permissions::from_mode(0o640))?;
+    let group = std::fs::metadata(&file)?.gid();
     let (added, code) = run(with(&["--key-env", "ALPHA_API_KEY", "--yes"])).await?;
     ensure!(code == Some(0) && added["written"] == true, "{added}");
     let metadata = std::fs::metadata(&file)?;
-    ensure!(!is_root || (metadata.gid(), metadata.mode() & 0o777) == (61_002, 0o640), "{metadata:?}");
+    ensure!((metadata.gid(), metadata.mode() & 0o777) == (group, 0o640), "{metadata:?}");
     ensure!(added["reloaded"].as_array().is_some_and(|ids| ids.len() == 1), "{added}");
     let after = std::fs::read_to_string(&file)?;
     ensure!(before.lines().all(|line| after.contains(line)) && !after.contains("alpha-secret"), "{after}");

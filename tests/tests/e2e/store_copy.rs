@@ -63,15 +63,23 @@ impl Site {
 #[tokio::test]
 async fn server_and_commands_wait_for_a_command_that_has_the_database_alone() -> Result<()> {
     let instance = Instance::new("")?;
-    instance.json(&["workspace", "list"]).await?;
+    std::fs::create_dir_all(instance.database().parent().context("no folder")?)?;
     let mut lock = instance.database().into_os_string();
     lock.push(".serving");
-    let lock = std::fs::File::options().write(true).open(lock)?;
+    let lock = std::fs::File::options().create(true).truncate(true).write(true).open(lock)?;
     lock.lock()?;
-    for command in [&["serve"][..], &["workspace", "list"]] {
+    let refused = async |command: &[&str]| {
         let said = instance.refused(command).await?;
         ensure!(said.contains("another process uses the database alone"), "{command:?}: {said}");
-    }
+        Ok(())
+    };
+    refused(&["serve"]).await?;
+    ensure!(!instance.database().exists(), "a start that fails wrote to the database");
+    lock.unlock()?;
+    instance.json(&["workspace", "list"]).await?;
+    lock.lock()?;
+    refused(&["workspace", "list"]).await?;
+    refused(&["serve"]).await?;
     lock.unlock()?;
     instance.serve().await?.stop().await
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
-use tollgate_tests::{Instance, binary_folder, files_below, wait_for};
+use tollgate_tests::{Instance, binary_folder, files_below, is_root, wait_for};
 
 /// A user and a group without files.
 const OTHER: (u32, u32) = (61_001, 61_002);
@@ -17,7 +17,7 @@ async fn upload_of_root_belongs_to_the_owner_of_the_blobs() -> Result<()> {
     let instance = Instance::new("")?;
     instance.json(&["container", "list", "sess_a"]).await?;
     // Only root can give files away.
-    if std::fs::metadata(instance.blobs())?.uid() != 0 {
+    if !is_root()? {
         return Ok(());
     }
     chown(instance.blobs(), Some(OTHER.0), Some(OTHER.1))?;

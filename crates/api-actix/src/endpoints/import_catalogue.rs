@@ -49,14 +49,14 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let rows = call.parse(WorkOwner::System, body.len(), move || read_rows(parsed.text()?)).await?;
     let routed = call.routed();
     let (imports, warnings) = (&routed.import_catalogue, routed.list_endpoints.price_warnings(&rows));
-    let import = async |change: &Change<'_, CatalogueImport>| {
-        if dry_run { imports.preview(change, rows, mode).await } else { imports.execute(change, rows, mode).await }
-    };
-    call.post(by, body.text()?, import, |done| {
-        let response = RecordResponse::data(StatusCode::OK, ImportView::new(done, warnings.clone(), dry_run));
-        if dry_run { response.version(done.version) } else { response }
-    })
-    .await
+    let response = |done: &_| RecordResponse::data(StatusCode::OK, ImportView::new(done, warnings.clone(), dry_run));
+    if dry_run {
+        // It changes nothing, and its Idempotency-Key stays free for the import.
+        let done = imports.preview(&call.change(by)?, rows, mode).await?;
+        return Ok(response(&done).version(done.version).respond());
+    }
+    let import = async |change: &Change<'_, CatalogueImport>| imports.execute(change, rows, mode).await;
+    call.post(by, body.text()?, import, response).await
 }
 
 fn mode(query: &str) -> Result<ImportMode, ApiError> {

@@ -98,7 +98,8 @@ async fn replacement_needs_the_version_of_a_dry_run() {
     let rows = json!([row("a/two"), row("sandbox/decider")]);
     let entries = store.audit_log().newest(100).await.unwrap().len();
     import(&gateway, "?mode=replace", &[], &rows).await.expect_error(428);
-    let dry = import(&gateway, "?mode=replace&dry_run=true", &[], &rows).await;
+    let key = [("Idempotency-Key", "import-1")];
+    let dry = import(&gateway, "?mode=replace&dry_run=true", &key, &rows).await;
     let result = &dry.json()["data"];
     assert_eq!((&result["imported"], &result["updated"], &result["removed"]), (&json!(1), &json!(1), &json!(1)));
     assert_eq!((&result["removed_models"], &result["callable_models"]), (&json!(["a/one"]), &json!(2)));
@@ -113,8 +114,9 @@ async fn replacement_needs_the_version_of_a_dry_run() {
     assert_eq!(ids(&store).await.len(), 4);
     import(&gateway, "?mode=replace&dry_run=true", &[("If-Match", &tag)], &rows).await.expect_error(412);
     let tag = import(&gateway, "?mode=replace&dry_run=true", &[], &rows).await.header("etag").unwrap().to_owned();
-    let done = import(&gateway, "?mode=replace", &[("If-Match", &tag)], &rows).await;
-    assert_eq!((done.status, done.header("etag")), (200, None));
+    let headers = [("If-Match", tag.as_str()), ("Idempotency-Key", "import-1")];
+    let done = import(&gateway, "?mode=replace", &headers, &rows).await;
+    assert_eq!((done.status, done.header("etag")), (200, None), "the dry run did not use up the key");
     assert_eq!(done.json()["data"]["removed_models"], json!(["a/one", "a/three"]));
     assert_eq!(ids(&store).await, ["acme/judge", "a/two", "sandbox/decider"]);
     let entry = store.audit_log().newest(1).await.unwrap().remove(0);

@@ -15,10 +15,11 @@ use tokio::sync::oneshot;
 
 use super::Context;
 use crate::cli::ServeArgs;
+use crate::config::Config;
 use crate::output::Output;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Instance, Reloader, Schema, Signals, Stores, configuration_checks, prepare_descriptors, require_bucket,
+    Instance, Reloader, Schema, ServerLock, Signals, Stores, configuration_checks, prepare_descriptors, require_bucket,
 };
 
 /// The maximum time to flush the log before the first response.
@@ -53,8 +54,8 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     } else {
         Schema::UpToDate
     };
-    let stores = tokio::select! {
-        opened = Stores::open_for_server(&context.config, schema) => opened?,
+    let (stores, lock) = tokio::select! {
+        opened = open(&context.config, schema) => opened?,
         signal = shutdown.next() => {
             tracing::info!(signal, "stopped");
             return Ok(ExitCode::SUCCESS);
@@ -63,7 +64,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     if !args.allow_no_endpoints {
         configuration_checks::require_endpoints_at_start(&context.config, &stores).await?;
     }
-    let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone()).await?;
+    let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone(), lock).await?;
     // Later would lose the key, earlier would create one for a failed start.
     create_first_key(context, &stores).await?;
     configuration_checks::record_endpoints(&context.config, &stores).await;
@@ -95,6 +96,17 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
 }
 
 /// Reloads the configuration at each `SIGHUP`.
+/// Takes the lock of the database, and opens its stores.
+async fn open(config: &Config, schema: Schema) -> anyhow::Result<(Stores, Option<ServerLock>)> {
+    let take = async || if config.storage.read_only { Ok(None) } else { ServerLock::share(&config.storage.file).await };
+    // Before the schema, a charge or a change is written: a copy of the database must not miss it.
+    let lock = take().await?;
+    let stores = Stores::open_for_server(config, schema).await?;
+    // The first start creates the folder of the lock.
+    let lock = if lock.is_some() { lock } else { take().await? };
+    Ok((stores, lock))
+}
+
 async fn reload_on(mut hangup: Signals, mut reloader: Reloader, allow_no_endpoints: bool) -> Infallible {
     loop {
         let signal = hangup.next().await;

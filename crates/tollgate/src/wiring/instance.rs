@@ -30,14 +30,17 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Builds the instance and binds the port. The reloader replaces its configuration while it serves.
+    /// Builds the instance and binds the port. It keeps the lock of its database. The reloader replaces its configuration
+    /// while it serves.
     ///
     /// # Errors
-    /// Another process uses the database alone, a provider's settings are invalid, the catalogue cannot be read, or the port
-    /// cannot be bound.
-    pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<(Self, Reloader)> {
-        // Before a charge or a change is written: a copy of the database must not miss it.
-        let lock = if config.storage.read_only { None } else { ServerLock::share(&config.storage.file).await? };
+    /// A provider's settings are invalid, the catalogue cannot be read, or the port cannot be bound.
+    pub async fn start(
+        config: &Config,
+        environment: &Environment,
+        stores: Stores,
+        lock: Option<ServerLock>,
+    ) -> anyhow::Result<(Self, Reloader)> {
         let background = Background::default();
         let measures = ProcessMetrics::new(config);
         let start = StartContext {
