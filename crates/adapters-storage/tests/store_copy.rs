@@ -70,7 +70,7 @@ async fn fill(folder: &Folder, database: &Database) {
         "INSERT INTO presets VALUES ('p', 'w', 's', 'n', 'active', NULL, 1, 1, 'system', 5, 5)",
         "INSERT INTO preset_versions VALUES ('p', 1, '{}', 'system', 5)",
         "INSERT INTO evidence_groups VALUES (x'04', x'02', x'03', 1, 'q', 'a/b', 'p', 'sandbox', 'native')",
-        "INSERT INTO evidence VALUES (x'01', 0, x'03', x'04', 'true', '0.9', NULL, 5, 1)",
+        "INSERT INTO evidence VALUES (x'01', 0, x'03', x'04', 'true', NULL, 5, 1)",
         "INSERT INTO evidence_labels VALUES (x'01', 0, 1, 'true', 'human', 'key:k', 5)",
         "INSERT INTO destinations VALUES ('d', 'w', 'webhook', 'n', 'enc1:x', 1, 5, NULL)",
         "INSERT INTO outbox VALUES ('o', 'd', '{\"a\": 1}', 'waiting', 0, 5, NULL, 5)",
