@@ -4,9 +4,10 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use domain::ids::RequestId;
+use domain::json::ObjectWriter;
 use serde_json::Value;
 use utoipa::ToSchema;
-use wires::client::{ErrorResponse, ObjectWriter};
+use wires::client::ErrorResponse;
 
 use super::client::WireNames;
 use super::error::{ApiError, ErrorFormat, whole_seconds};
@@ -108,11 +109,11 @@ pub(crate) struct ErrorEnvelope {
 
 fn envelope(error_response: &ErrorResponse<'_>) -> String {
     let error = ObjectWriter::new()
-        .count("code", error_response.status.into())
+        .shown("code", error_response.status)
         .text("message", error_response.message)
         .json("metadata", &error_response.metadata_json());
     let body = ObjectWriter::new().json("error", &error.end());
-    let body = body.service_metadata(error_response.service_metadata);
+    let body = body.member(error_response.service_metadata);
     match error_response.user_id {
         Some(user_id) => body.text("user_id", user_id),
         None => body,

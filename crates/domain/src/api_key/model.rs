@@ -7,7 +7,7 @@ use crate::audit::{Actor, AuditDraft, RowHasher};
 use crate::authority::{Authority, ManagementScope};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::rate::RateLimits;
 use crate::secret::ApiKeyHash;
 use crate::version::Version;
@@ -397,27 +397,24 @@ impl Principal {
 }
 
 pub(super) fn view(key: &ApiKey) -> Json {
-    let text =
-        |value: Option<String>| value.map_or_else(|| "null".to_owned(), |text| Json::string(&text).text().to_owned());
-    let number = |value: Option<u32>| value.map_or_else(|| "null".to_owned(), |number| number.to_string());
     let limit = key.limit;
     let management = key.scope.management().map(ManagementScope::view);
-    Json::object([
-        ("name", Json::string(key.name.as_str()).text()),
-        ("hash", Json::string(&key.hash.to_string()).text()),
-        ("workspace_id", &text(key.scope.workspace_id().map(|id| id.to_string()))),
-        ("management", management.as_ref().map_or("null", Json::text)),
-        ("limit_usd", &limit.map_or_else(|| "null".to_owned(), |limit| limit.amount.to_string())),
-        ("limit_reset", &text(limit.and_then(|limit| limit.reset).map(|reset| reset.as_str().to_owned()))),
-        ("requests_per_minute", &number(key.rates.requests_per_minute)),
-        ("tokens_per_minute", &number(key.rates.tokens_per_minute)),
-        ("expires_at", &text(key.expires_at.map(|at| at.to_rfc3339()))),
-        ("disabled", &key.disabled.to_string()),
-        ("guardrail_id", &text(key.guardrail_id.map(|id| id.to_string()))),
-        ("creator_user_id", &text(key.users.creator.as_ref().map(|label| label.as_str().to_owned()))),
-        ("external_user", &text(key.users.external.as_ref().map(|label| label.as_str().to_owned()))),
-        ("previous_secret_expires_at", &text(key.previous_secret.map(|secret| secret.expires_at.to_rfc3339()))),
-    ])
+    ObjectWriter::new()
+        .text("name", key.name.as_str())
+        .text("hash", key.hash.to_string())
+        .text_or_null("workspace_id", key.scope.workspace_id().map(|id| id.to_string()))
+        .shown_or_null("management", management.as_ref().map(Json::text))
+        .shown_or_null("limit_usd", limit.map(|limit| limit.amount))
+        .text_or_null("limit_reset", limit.and_then(|limit| limit.reset).map(ResetInterval::as_str))
+        .shown_or_null("requests_per_minute", key.rates.requests_per_minute)
+        .shown_or_null("tokens_per_minute", key.rates.tokens_per_minute)
+        .text_or_null("expires_at", key.expires_at.map(|at| at.to_rfc3339()))
+        .shown("disabled", key.disabled)
+        .text_or_null("guardrail_id", key.guardrail_id.map(|id| id.to_string()))
+        .text_or_null("creator_user_id", key.users.creator.as_ref().map(UserLabel::as_str))
+        .text_or_null("external_user", key.users.external.as_ref().map(UserLabel::as_str))
+        .text_or_null("previous_secret_expires_at", key.previous_secret.map(|secret| secret.expires_at.to_rfc3339()))
+        .finish()
 }
 
 pub(super) fn audit_draft(

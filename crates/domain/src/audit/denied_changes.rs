@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 
 use super::{Actor, AuditDraft, AuditOutcome};
-use crate::json::Json;
+use crate::json::ObjectWriter;
 
 /// A denied change of an authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,26 +103,25 @@ fn draft(key: CountKey, count: &Count) -> AuditDraft {
         None => ("others".to_owned(), "various routes".to_owned()),
     };
     let alone = count.sources.len() == 1;
-    let by_status: Vec<(String, String)> =
-        count.by_status.iter().map(|(status, denials)| (status.to_string(), denials.to_string())).collect();
-    let by_status = Json::object(by_status.iter().map(|(status, denials)| (status.as_str(), denials.as_str())));
-    let minute = Json::string(&key.minute.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
-    let sources: Vec<Json> = count.sources.iter().map(|source| Json::string(source)).collect();
-    let sources = Json::array(sources.iter().map(Json::text));
-    let denials = count.denials.to_string();
-    let mut members = vec![("count", denials.as_str()), ("minute", minute.text()), ("statuses", by_status.text())];
+    let by_status = ObjectWriter::new();
+    let by_status =
+        count.by_status.iter().fold(by_status, |all, (status, denials)| all.shown(&status.to_string(), denials));
+    let mut details = ObjectWriter::new()
+        .shown("count", count.denials)
+        .text("minute", key.minute.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
+        .json("statuses", &by_status.end());
     if !alone && !count.sources.is_empty() {
-        members.push(("addresses", sources.text()));
+        details = details.texts("addresses", &count.sources);
     }
     if count.more_sources {
-        members.push(("more_addresses", "true"));
+        details = details.shown("more_addresses", true);
     }
     AuditDraft {
         actor: Actor { name, source: count.sources.first().filter(|_| alone).cloned() },
         action: ACTION,
         subject,
         outcome: AuditOutcome::Denied,
-        details: Json::object(members),
+        details: details.finish(),
         repetition: None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::ids::WorkspaceId;
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 
 named_enum! {
     /// The access of a management key. Each includes the ones before it.
@@ -83,13 +83,11 @@ impl ManagementScope {
 
     /// Returns the scope as an object, for audit entries.
     pub fn view(&self) -> Json {
-        let workspaces = self.workspaces().map_or_else(
-            || Json::from(serde_json::Value::Null),
-            |ids| {
-                let ids: Vec<Json> = ids.iter().map(|id| Json::string(&id.to_string())).collect();
-                Json::array(ids.iter().map(Json::text))
-            },
-        );
-        Json::object([("access", Json::string(self.access.as_str()).text()), ("workspaces", workspaces.text())])
+        let view = ObjectWriter::new().text("access", self.access.as_str());
+        match self.workspaces() {
+            Some(ids) => view.texts("workspaces", ids.iter().map(ToString::to_string)),
+            None => view.json("workspaces", "null"),
+        }
+        .finish()
     }
 }

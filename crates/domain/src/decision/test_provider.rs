@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{DecisionProvider, NeverDisconnects, ProviderCall, SentBytes};
 use crate::authority::{Authority, Restricted, Right};
 use crate::error::ErrorKind;
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::pricing::ReportedUsage;
 use crate::question::{
     AnswerRules, Answers, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, Questions,
@@ -169,25 +169,22 @@ pub fn test_endpoint(
 fn question(endpoint: &Endpoint) -> Option<Question> {
     let text = "Is this a test?";
     let (kind, json) = if endpoint.supports_type(QuestionType::Noul) {
-        let json = Json::object([("type", "\"noul\""), ("instructions", Json::string(text).text())]);
+        let json = ObjectWriter::with_type("noul").text("instructions", text);
         (QuestionKind::Noul { when_true: None, when_false: None }, json)
     } else if endpoint.supports_type(QuestionType::Choice) {
-        let meanings = [("yes", Json::string("it is a test")), ("no", Json::string("it is not a test"))];
-        let criteria = Json::object(meanings.iter().map(|(name, meaning)| (*name, meaning.text())));
-        let options = meanings.map(|(name, meaning)| ChoiceOption::new(name, Some(meaning))).into();
-        (QuestionKind::Choice { options }, with_criteria("\"choice\"", text, &criteria))
+        let meanings = [("yes", "it is a test"), ("no", "it is not a test")];
+        let criteria = meanings.iter().fold(ObjectWriter::new(), |all, (name, meaning)| all.text(name, meaning)).end();
+        let options = meanings.map(|(name, meaning)| ChoiceOption::new(name, Some(Json::string(meaning)))).into();
+        let json = ObjectWriter::with_type("choice").text("instructions", text).json("criteria", &criteria);
+        (QuestionKind::Choice { options }, json)
     } else if endpoint.supports_type(QuestionType::Score) {
-        let levels = ["it is no test", "it is a test"].map(Json::string);
-        let criteria = Json::array(levels.iter().map(Json::text));
-        (QuestionKind::Score { levels: levels.into() }, with_criteria("\"score\"", text, &criteria))
+        let levels = ["it is no test", "it is a test"];
+        let json = ObjectWriter::with_type("score").text("instructions", text).texts("criteria", levels);
+        (QuestionKind::Score { levels: levels.map(Json::string).into() }, json)
     } else {
         return None;
     };
-    Some(Question { name: NAME.to_owned(), json, instructions: Some(Json::string(text)), kind })
-}
-
-fn with_criteria(of_type: &str, text: &str, criteria: &Json) -> Json {
-    Json::object([("type", of_type), ("instructions", Json::string(text).text()), ("criteria", criteria.text())])
+    Some(Question { name: NAME.to_owned(), json: json.finish(), instructions: Some(Json::string(text)), kind })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::audit::{Actor, AuditDraft};
 use crate::container::{BlobKey, BlobStore};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
-use crate::json::Json;
+use crate::json::ObjectWriter;
 
 /// Deletes documents: first the row, then the bytes.
 pub struct DeleteDocument {
@@ -35,11 +35,11 @@ impl DeleteDocument {
         actor: &Actor,
     ) -> Result<Option<Document>, StoreError> {
         let Some(document) = self.documents.find(workspace_id, id).await? else { return Ok(None) };
-        let details = Json::object([
-            ("filename", Json::string(&document.filename).text()),
-            ("size_bytes", document.size_bytes.to_string().as_str()),
-            ("sha256", Json::string(&document.sha256).text()),
-        ]);
+        let details = ObjectWriter::new()
+            .text("filename", &document.filename)
+            .shown("size_bytes", document.size_bytes)
+            .text("sha256", &document.sha256)
+            .finish();
         let audit = AuditDraft::done(actor, "document.delete", format!("document {id}"), details);
         let Some(deleted) = self.documents.delete(workspace_id, id, &audit).await? else { return Ok(None) };
         if let Err(error) = self.blobs.delete(&BlobKey::document(workspace_id, id)).await {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Guardrail, GuardrailError, GuardrailRepository, KnownNames, PlacedGuardrail};
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Restricted, Right};
+use crate::budget::ResetInterval;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::naming::{NameError, ResourceName, only_match};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{Workspace, WorkspaceRepository, choose_workspace};
@@ -85,17 +86,14 @@ const MAX_PATTERN_CHARS: usize = 500;
 fn describe(placed: &PlacedGuardrail) -> Json {
     let PlacedGuardrail { guardrail, workspace_default } = placed;
     let Guardrail { workspace_id, name, budget, rules, version, .. } = guardrail;
-    let text = |text: &str| Json::string(text).text().to_owned();
-    let mut members = vec![
-        ("name".to_owned(), text(name.as_str())),
-        ("workspace_id".to_owned(), text(&workspace_id.to_string())),
-        ("workspace_default".to_owned(), workspace_default.to_string()),
-        ("version".to_owned(), version.to_string()),
-    ];
+    let mut view = ObjectWriter::new()
+        .text("name", name.as_str())
+        .text("workspace_id", workspace_id.to_string())
+        .shown("workspace_default", workspace_default)
+        .shown("version", version);
     if let Some(budget) = budget {
-        members.push(("limit_usd".to_owned(), budget.amount.to_string()));
-        let reset = budget.reset.map_or("null".to_owned(), |reset| text(reset.as_str()));
-        members.push(("reset_interval".to_owned(), reset));
+        view = view.shown("limit_usd", budget.amount);
+        view = view.text_or_null("reset_interval", budget.reset.map(ResetInterval::as_str));
     }
     let mut rules = rules.clone();
     for filter in &mut rules.content_filters {
@@ -106,6 +104,5 @@ fn describe(placed: &PlacedGuardrail) -> Json {
     }
     // Rules hold only strings, booleans and lists of them, so this never fails.
     let rules = serde_json::to_value(rules).ok().and_then(|rules| Json::from(rules).members()).unwrap_or_default();
-    members.extend(rules.into_iter().map(|(name, value)| (name, value.text().to_owned())));
-    Json::object(members.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    rules.iter().fold(view, |view, (name, value)| view.json(name, value.text())).finish()
 }

@@ -10,7 +10,7 @@ use crate::api_key::ApiKeyName;
 use crate::audit::{Actor, AuditDraft, RowHasher};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
-use crate::json::Json;
+use crate::json::ObjectWriter;
 use crate::secret::ApiKeyHash;
 use crate::usage::FilterAction;
 use crate::version::Version;
@@ -340,11 +340,9 @@ pub fn keys_removed(actor: &Actor, id: GuardrailId, keys: &[ApiKeyId]) -> AuditD
 }
 
 fn on_keys(actor: &Actor, action: &'static str, id: GuardrailId, keys: &[ApiKeyId]) -> AuditDraft {
-    let quoted: Vec<String> = keys.iter().take(AUDITED_KEYS).map(|key| format!("\"{key}\"")).collect();
-    let listed = Json::array(quoted.iter().map(String::as_str));
-    let count = keys.len().to_string();
-    let details = Json::object([("keys_count", count.as_str()), ("keys", listed.text())]);
-    AuditDraft::done(actor, action, format!("guardrail {id}"), details)
+    let listed = keys.iter().take(AUDITED_KEYS).map(ToString::to_string);
+    let details = ObjectWriter::new().shown("keys_count", keys.len()).texts("keys", listed);
+    AuditDraft::done(actor, action, format!("guardrail {id}"), details.finish())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
 use crate::change::Change;
 use crate::error::StoreError;
-use crate::json::Json;
+use crate::json::ObjectWriter;
 use crate::version::Version;
 
 /// Imports catalogue rows in one transaction.
@@ -170,29 +170,25 @@ const MAX_NAMED_ROWS: usize = 50;
 
 /// Returns the audit entry of an import: the counts of rows, and the rows that were removed or changed prices.
 fn imported(by: &Authority, report: &ImportReport, stored: &[Model], change: &CatalogueChange) -> AuditDraft {
-    let counts = [report.imported, report.updated, report.removed].map(|count| count.to_string());
-    let [imported, updated, removed] = &counts;
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
     let prices = |row: &Model| {
-        let [prompt, completion] = [&row.pricing.prompt, &row.pricing.completion].map(ToString::to_string);
-        Json::object([("prompt", Json::string(&prompt).text()), ("completion", Json::string(&completion).text())])
+        let prices = ObjectWriter::new().text("prompt", row.pricing.prompt.to_string());
+        prices.text("completion", row.pricing.completion.to_string()).end()
     };
     let repriced = change.upsert.iter().filter_map(|row| {
-        let before = known.get(&row.id).map_or_else(|| Json::from(serde_json::Value::Null), |before| prices(before));
+        let before = known.get(&row.id).map_or_else(|| "null".to_owned(), |before| prices(before));
         let after = prices(row);
-        let id = Json::string(row.id.as_str());
-        (before != after).then(|| Json::object([("id", id.text()), ("before", before.text()), ("after", after.text())]))
+        let id = ObjectWriter::new().text("id", row.id.as_str());
+        (before != after).then(|| id.json("before", &before).json("after", &after).end())
     });
-    let repriced: Vec<Json> = repriced.take(MAX_NAMED_ROWS).collect();
-    let gone: Vec<Json> = change.remove.iter().take(MAX_NAMED_ROWS).map(|id| Json::string(id.as_str())).collect();
-    let (repriced, gone) = (Json::array(repriced.iter().map(Json::text)), Json::array(gone.iter().map(Json::text)));
-    let details = Json::object([
-        ("imported", imported.as_str()),
-        ("updated", updated),
-        ("removed", removed),
-        ("prices", repriced.text()),
-        ("gone", gone.text()),
-    ]);
+    let repriced: Vec<String> = repriced.take(MAX_NAMED_ROWS).collect();
+    let details = ObjectWriter::new()
+        .shown("imported", report.imported)
+        .shown("updated", report.updated)
+        .shown("removed", report.removed)
+        .json("prices", &format!("[{}]", repriced.join(",")))
+        .texts("gone", change.remove.iter().take(MAX_NAMED_ROWS).map(ModelId::as_str))
+        .finish();
     AuditDraft::done(by.actor(), "catalogue.import", "catalogue", details)
 }
 

@@ -8,7 +8,7 @@ use super::TraceMetadata;
 use crate::audit::{Actor, AuditDraft, RowHasher};
 use crate::budget::BudgetAlert;
 use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::secret::SecretString;
 use crate::usage::{OutboxMessage, UsageRecord};
 use crate::version::Version;
@@ -132,7 +132,7 @@ impl DeadLetterRetry {
     /// Returns the audit entry for the number of retried dead letters.
     pub fn audited(&self, retried: u64) -> AuditDraft {
         let subject = format!("destination {}", self.destination);
-        let details = Json::object([("retried_count", retried.to_string().as_str())]);
+        let details = ObjectWriter::new().shown("retried_count", retried).finish();
         AuditDraft::done(&self.actor, "destination.retry", subject, details)
     }
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::Cascade;
 use crate::audit::RowHasher;
 use crate::ids::{PresetId, WorkspaceId};
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::question::Questions;
 use crate::usage::PresetReference;
 use crate::version::Version;
@@ -116,16 +116,13 @@ impl Preset {
 
     /// Describes the preset for audit entries, without its id and its times.
     pub(super) fn describe(&self) -> Json {
-        let [workspace, slug, name, status] =
-            [self.workspace_id.to_string().as_str(), self.slug.as_str(), self.name.as_str(), self.status.as_str()]
-                .map(Json::string);
-        Json::object([
-            ("workspace_id", workspace.text()),
-            ("slug", slug.text()),
-            ("name", name.text()),
-            ("status", status.text()),
-            ("designated_version", &self.designated_version.to_string()),
-        ])
+        ObjectWriter::new()
+            .text("workspace_id", self.workspace_id.to_string())
+            .text("slug", self.slug.as_str())
+            .text("name", self.name.as_str())
+            .text("status", self.status.as_str())
+            .shown("designated_version", self.designated_version)
+            .finish()
     }
 }
 
@@ -136,14 +133,13 @@ impl PresetConfig {
     /// Returns the configuration as an object with the members `models` and `questions`, or `stages`, `otherwise` and
     /// `questions`.
     pub fn to_json(&self) -> Json {
-        let questions = ("questions", self.questions.json.text());
-        if let Some(cascade) = &self.cascade {
-            let (stages, otherwise) = (cascade.stages_json(), Json::string(cascade.otherwise.as_str()));
-            return Json::object([("stages", stages.text()), ("otherwise", otherwise.text()), questions]);
-        }
-        let models: Vec<Json> = self.models.iter().map(|model| Json::string(model)).collect();
-        let models = Json::array(models.iter().map(Json::text));
-        Json::object([("models", models.text()), questions])
+        let config = match &self.cascade {
+            Some(cascade) => ObjectWriter::new()
+                .json("stages", cascade.stages_json().text())
+                .text("otherwise", cascade.otherwise.as_str()),
+            None => ObjectWriter::new().texts("models", &self.models),
+        };
+        config.json("questions", self.questions.json.text()).finish()
     }
 }
 

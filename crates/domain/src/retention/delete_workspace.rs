@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::file::DeleteDocument;
 use crate::guardrail::{GuardrailError, ManageGuardrails};
 use crate::ids::WorkspaceId;
-use crate::json::Json;
+use crate::json::ObjectWriter;
 use crate::naming::{NameError, ResourceName};
 use crate::observability::{DestinationError, ManageDestinations};
 use crate::workspace::{
@@ -106,10 +106,10 @@ impl DeleteWorkspace {
             if first.is_none() {
                 change.check_version(workspace.version()).map_err(WorkspaceError::from)?;
             }
-            let before = Json::object([
-                ("name", Json::string(workspace.name.as_str()).text()),
-                ("slug", Json::string(workspace.slug.as_str()).text()),
-            ]);
+            let before = ObjectWriter::new()
+                .text("name", workspace.name.as_str())
+                .text("slug", workspace.slug.as_str())
+                .finish();
             let subject = format!("workspace {id}");
             let audit = AuditDraft::change(by.actor(), "workspace.delete", subject, Some(before), None);
             let (with_presets, files) = (with.contains(&WorkspaceContent::Presets), self.count_files(id).await?);

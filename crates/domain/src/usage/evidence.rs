@@ -1,10 +1,9 @@
 //! The evidence of an answer: the figures that statistics need, without any text of the request.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::json::{Json, JsonKind, push_string};
+use crate::json::{Json, JsonKind, ObjectWriter};
 use crate::model::ModelId;
 use crate::statistics::{Probability, complement};
 
@@ -103,21 +102,19 @@ pub struct QuestionOutcomes {
 impl QuestionOutcomes {
     /// Creates the outcomes.
     pub fn new(all: Vec<QuestionOutcome>) -> Self {
-        let mut object = String::new();
-        for QuestionOutcome { question, verdict, stage, model, threshold } in &all {
-            object.push(if object.is_empty() { '{' } else { ',' });
-            push_string(&mut object, question);
-            object.push_str(":{\"outcome\":");
-            push_string(&mut object, verdict.as_str());
-            let _ = write!(object, ",\"stage\":{stage},\"model\":");
-            push_string(&mut object, model.as_str());
-            let _ = match threshold {
-                Some(least) => write!(object, ",\"threshold\":{}}}", least.get()),
-                None => write!(object, ",\"threshold\":null}}"),
-            };
-        }
-        object.push('}');
-        let json = (!all.is_empty()).then(|| Json::from_checked(&object));
+        let outcome = |QuestionOutcome { verdict, stage, model, threshold, .. }: &QuestionOutcome| {
+            ObjectWriter::new()
+                .text("outcome", verdict.as_str())
+                .shown("stage", stage)
+                .text("model", model.as_str())
+                .shown_or_null("threshold", threshold.map(Probability::get))
+                .end()
+        };
+        let json = (!all.is_empty()).then(|| {
+            let outcomes =
+                all.iter().fold(ObjectWriter::new(), |object, one| object.json(&one.question, &outcome(one)));
+            outcomes.finish()
+        });
         Self { all, json }
     }
 

@@ -10,7 +10,7 @@ use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::{Authority, ManagementScope, Right};
 use crate::change::Change;
-use crate::json::Json;
+use crate::json::ObjectWriter;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
@@ -123,7 +123,7 @@ impl BootstrapInstance {
             created_at: now,
             updated_at: None,
         };
-        let details = Json::object([("workspace_id", Json::string(&workspace.id.to_string()).text())]);
+        let details = ObjectWriter::new().text("workspace_id", workspace.id.to_string()).finish();
         let subject = format!("key {}", key.id);
         let audit = AuditDraft::done(&Actor::system(), "instance.bootstrap", subject, details);
         Ok(self.workspaces.bootstrap(&workspace, &key, &audit).await?.then_some(secret))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::changes::{differences, usd};
+use super::changes::differences;
 use super::{
     BudgetsChange, Credit, MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceRepository,
     WorkspaceUpdate, find_visible,
@@ -13,7 +13,7 @@ use crate::budget::{LedgerReader, ResetInterval};
 use crate::change::Change;
 use crate::edit::Edit;
 use crate::ids::WorkspaceId;
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::money::Usd;
 use crate::naming::{NameError, ResourceName};
 use crate::system::Clock;
@@ -139,9 +139,8 @@ impl ManageWorkspaces {
         if amount == Usd::ZERO {
             return Err(WorkspaceError::NoCreditToAdd);
         }
-        let added = amount.to_string();
         self.change_credit(change, name, "workspace.credit", |before| {
-            let details = Json::object([("before", credit(before).text()), ("add_usd", &added)]);
+            let details = ObjectWriter::new().json("before", &credit(before)).shown("add_usd", amount).finish();
             Ok((before.plus(amount)?, details))
         })
         .await
@@ -162,7 +161,7 @@ impl ManageWorkspaces {
                 return Err(WorkspaceError::UnknownCredit);
             }
             let after = Credit { granted: None, ..*before };
-            let details = Json::object([("before", credit(before).text()), ("after", credit(&after).text())]);
+            let details = ObjectWriter::new().json("before", &credit(before)).json("after", &credit(&after)).finish();
             Ok((after, details))
         })
         .await
@@ -195,8 +194,8 @@ fn subject(id: WorkspaceId) -> String {
     format!("workspace {id}")
 }
 
-fn credit(credit: &Credit) -> Json {
-    Json::object([("credit_usd", usd(credit.remaining()).as_str())])
+fn credit(credit: &Credit) -> String {
+    ObjectWriter::new().shown_or_null("credit_usd", credit.remaining()).end()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Conversion of a model to JSON.
 
-use domain::json::Json;
+use domain::json::{Json, ObjectWriter};
 use domain::model::{Architecture, Model, ModelId, Pricing};
 
-use crate::client::object::{ObjectWriter, array, string};
+use crate::client::values::{array, string};
 
 /// Members of every shown row; null if the row has no value.
 const ALWAYS: [&str; 6] = [
@@ -42,7 +42,7 @@ pub fn write_pricing(pricing: &Pricing) -> String {
     ];
     let further = pricing.further.iter().map(|(name, price)| (name.as_str(), *price));
     let prices = four.into_iter().chain(further);
-    let object = prices.fold(ObjectWriter::new(), |object, (name, price)| object.text(name, &price.to_string()));
+    let object = prices.fold(ObjectWriter::new(), |object, (name, price)| object.text(name, price.to_string()));
     object.maybe("overrides", pricing.overrides.as_ref().map(Json::text)).end()
 }
 

@@ -2,9 +2,8 @@
 
 pub(crate) mod body;
 pub(crate) mod fields;
-pub(crate) mod object;
 pub(crate) mod response;
+pub(crate) mod values;
 
 pub use body::{ALL_MEMBERS, Body, BodyError, SYSTEM_ONE_MEMBERS, check_names, read_members, read_object, text};
-pub use object::ObjectWriter;
 pub use response::{DecisionResponse, ErrorLocation, ErrorResponse};

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use domain::decision::Decision;
 use domain::error::ErrorKind;
+use domain::json::ObjectWriter;
 use domain::money::Usd;
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, choice_confidence, score_confidence};
 use serde_json::{Map, Value};
-
-use super::object::{ObjectWriter, number};
 
 /// The content of a successful response, from which each wire writes its body.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +37,7 @@ impl<'a> DecisionResponse<'a> {
         let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
         let outcomes = self.decision.outcomes.json();
         let body = outcomes.into_iter().fold(body, |body, outcomes| body.json("outcomes", outcomes.text()));
-        body.service_metadata(self.service_metadata).end()
+        body.member(self.service_metadata).end()
     }
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn confidence(value: &AnswerValue) -> Option<String> {
         }
         _ => None,
     };
-    confidence.map(number)
+    confidence.and_then(serde_json::Number::from_f64).map(|number| number.to_string())
 }
 
 /// Writes a distribution over options, by name.

@@ -1,13 +1,13 @@
 //! Gemini Decisions answers.
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, ObjectWriter};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 use domain::statistics::complement;
 
 use super::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;
-use crate::client::object::{ObjectWriter, string};
 use crate::client::response::{append_provider_members, by_level, by_option, confidence, unanswered};
+use crate::client::values::string;
 
 /// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
 /// no answers, as this wire defines.
@@ -17,9 +17,9 @@ use crate::client::response::{append_provider_members, by_level, by_option, conf
 pub fn write(response: &DecisionResponse<'_>) -> String {
     let decision = response.decision;
     let usage = ObjectWriter::new()
-        .count(USAGE.input, decision.input_tokens)
-        .count(USAGE.output, decision.output_tokens)
-        .count("total_tokens", response.total_tokens())
+        .shown(USAGE.input, decision.input_tokens)
+        .shown(USAGE.output, decision.output_tokens)
+        .shown("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string())
         .end();
     let refused = response.pairs().all(|(_, answer)| answer.value == AnswerValue::Refusal);

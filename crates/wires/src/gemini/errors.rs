@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use domain::json::JsonText;
+use domain::json::{JsonText, ObjectWriter};
 use domain::routing::AttemptFailureKind;
 
 use crate::client::ErrorResponse;
-use crate::client::object::{ObjectWriter, array};
+use crate::client::values::array;
 use crate::provider::{ErrorMeaning, Object, as_text, elements, string};
 
 /// The longest wait that is accepted.
@@ -52,19 +52,19 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
         details.push(detail("BadRequest").json("fieldViolations", &array([violation])).end());
     }
     if let Some(wait) = error_response.retry_after {
-        details.push(detail("RetryInfo").text("retryDelay", &format!("{}s", wait.as_secs_f64())).end());
+        details.push(detail("RetryInfo").text("retryDelay", format!("{}s", wait.as_secs_f64())).end());
     }
     let error = ObjectWriter::new()
-        .count("code", error_response.status.into())
+        .shown("code", error_response.status)
         .text("message", error_response.message)
         .text("status", status)
         .json("details", &array(details));
     let body = ObjectWriter::new().json("error", &error.end());
-    body.service_metadata(error_response.service_metadata).end()
+    body.member(error_response.service_metadata).end()
 }
 
 fn detail(name: &str) -> ObjectWriter {
-    ObjectWriter::new().text("@type", &format!("type.googleapis.com/google.rpc.{name}"))
+    ObjectWriter::new().text("@type", format!("type.googleapis.com/google.rpc.{name}"))
 }
 
 /// Writes the metadata; its values are strings by definition of this format.

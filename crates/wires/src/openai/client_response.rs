@@ -1,12 +1,12 @@
 //! OpenAI responses, and errors for its clients.
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, ObjectWriter};
 use domain::question::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 
 use super::client_request::GeneratedNames;
 use super::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};
-use crate::client::object::{ObjectWriter, array, string};
 use crate::client::response::{append_provider_members, confidence, unanswered};
+use crate::client::values::{array, string};
 use crate::client::{DecisionResponse, ErrorResponse};
 
 /// Writes the body: an array in question order. Generated names are written as null.
@@ -19,11 +19,11 @@ pub fn write(response: &DecisionResponse<'_>, generated_names: &GeneratedNames) 
         .pairs()
         .map(|(question, answer)| write_answer(question, answer, generated_names.contains(&question.name)));
     let usage = ObjectWriter::new()
-        .count(USAGE.input, decision.input_tokens)
+        .shown(USAGE.input, decision.input_tokens)
         .json("input_tokens_details", r#"{"cached_tokens":0,"cache_write_tokens":0}"#)
-        .count(USAGE.output, decision.output_tokens)
+        .shown(USAGE.output, decision.output_tokens)
         .json("output_tokens_details", r#"{"reasoning_tokens":0}"#)
-        .count("total_tokens", response.total_tokens())
+        .shown("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
     let body = ObjectWriter::new()
         .text("model", decision.model.as_str())
@@ -99,7 +99,7 @@ pub fn write_error(error_response: &ErrorResponse<'_>) -> String {
         .text("code", code)
         .json("metadata", &error_response.metadata_json());
     let body = ObjectWriter::new().json("error", &error.end());
-    body.service_metadata(error_response.service_metadata).end()
+    body.member(error_response.service_metadata).end()
 }
 
 /// Returns `type` and `code`.

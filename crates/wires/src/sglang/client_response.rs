@@ -1,12 +1,12 @@
 //! SGLang responses, and flat errors for its clients.
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, ObjectWriter};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 use domain::statistics::complement;
 
 use super::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
-use crate::client::object::{ObjectWriter, string};
 use crate::client::response::{append_provider_members, by_level, by_option, unanswered};
+use crate::client::values::string;
 use crate::client::{DecisionResponse, ErrorResponse};
 
 /// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider
@@ -17,14 +17,14 @@ pub fn write(response: &DecisionResponse<'_>) -> String {
         object.json(&question.name, &write_answer(question, answer))
     });
     let usage = ObjectWriter::new()
-        .count(USAGE.input, decision.input_tokens)
-        .count(USAGE.output, decision.output_tokens)
-        .count("total_tokens", response.total_tokens())
+        .shown(USAGE.input, decision.input_tokens)
+        .shown(USAGE.output, decision.output_tokens)
+        .shown("total_tokens", response.total_tokens())
         .json("cost", &decision.cost.to_string());
     let body = ObjectWriter::new()
         .text("object", "decisions")
         .text("model", decision.model.as_str())
-        .count("prompt_format_version", 1)
+        .shown("prompt_format_version", 1)
         .json("answers", &answers.end())
         .json("usage", &usage.end());
     response.end(body)
@@ -77,9 +77,9 @@ pub fn write_error(error_response: &ErrorResponse<'_>) -> String {
         .text("message", error_response.message)
         .text("type", error_type(error_response.status))
         .json("param", "null")
-        .count("code", error_response.status.into())
+        .shown("code", error_response.status)
         .json("metadata", &error_response.metadata_json());
-    body.service_metadata(error_response.service_metadata).end()
+    body.member(error_response.service_metadata).end()
 }
 
 fn error_type(status: u16) -> &'static str {

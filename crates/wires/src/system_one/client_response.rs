@@ -1,10 +1,9 @@
 //! System One answers.
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, ObjectWriter};
 use domain::question::{Answer, AnswerValue, Question, QuestionKind};
 
 use crate::client::DecisionResponse;
-use crate::client::object::ObjectWriter;
 use crate::client::response::confidence;
 
 /// Writes the contract's body: answers byte for byte, the cost as a plain decimal.
@@ -30,8 +29,8 @@ pub fn write_complete(response: &DecisionResponse<'_>) -> String {
 fn write_body(response: &DecisionResponse<'_>, answers: &str) -> String {
     let decision = response.decision;
     let usage = ObjectWriter::with_capacity(96)
-        .count("input_tokens", decision.input_tokens)
-        .count("output_tokens", decision.output_tokens)
+        .shown("input_tokens", decision.input_tokens)
+        .shown("output_tokens", decision.output_tokens)
         .shown("cost", decision.cost)
         .end();
     let body = ObjectWriter::with_capacity(answers.len() + 320)

@@ -1,10 +1,11 @@
 //! System One errors: those of a provider that say more than their status, and those for clients: `detail` for the
 //! vendor's client package, and the service's envelope for other clients.
 
+use domain::json::ObjectWriter;
 use domain::routing::{AttemptFailureKind, FailureCause};
 
 use crate::client::fields::{Segment, segments};
-use crate::client::object::{ObjectWriter, array, string as quoted};
+use crate::client::values::{array, string as quoted};
 use crate::client::{ErrorLocation, ErrorResponse};
 use crate::provider::{ErrorMeaning, Object, as_text, elements, number, string};
 
@@ -73,13 +74,13 @@ pub fn write(error_response: &ErrorResponse<'_>) -> String {
         _ => ObjectWriter::with_type(error_type(error_response.status)).text("message", error_response.message).end(),
     };
     let error = ObjectWriter::new()
-        .count("code", error_response.status.into())
+        .shown("code", error_response.status)
         .text("message", error_response.message)
         .json("metadata", &error_response.metadata_json());
     let body = ObjectWriter::new().json("detail", &detail).json("error", &error.end());
     let user = error_response.user_id.map(quoted);
     let body = body.maybe("user_id", user.as_deref());
-    body.service_metadata(error_response.service_metadata).end()
+    body.member(error_response.service_metadata).end()
 }
 
 /// Writes one request error without quoting the caller's value.

@@ -1,12 +1,11 @@
 //! The evidence of the answers of a preset. Pure.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::request::Request;
 use super::staged::StagedAnswer;
-use crate::json::{Json, push_string};
+use crate::json::{Json, ObjectWriter};
 use crate::question::{Answer, AnswerValue, Question, QuestionKind};
 use crate::routing::Candidate;
 use crate::statistics::Decision;
@@ -58,7 +57,7 @@ fn evidence(position: u32, question: &Question, answer: &Answer, candidate: &Can
 fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     let numbers = match answer {
         AnswerValue::Noul { probability } => {
-            return Some(Json::from_checked(&format!("{{\"true\":{probability}}}")));
+            return Some(ObjectWriter::new().shown("true", probability).finish());
         }
         AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. } => {
             probabilities.as_deref()?
@@ -68,21 +67,15 @@ fn probabilities(question: &Question, answer: &AnswerValue) -> Option<Json> {
     let mut largest: Vec<(usize, f64)> = numbers.iter().copied().enumerate().collect();
     largest.sort_by(|(_, left), (_, right)| right.total_cmp(left));
     largest.truncate(AnswerEvidence::MAX_PROBABILITIES);
-    let mut object = String::from("{");
+    let mut object = ObjectWriter::new();
     for (index, number) in largest {
         let name = match &question.kind {
             QuestionKind::Choice { options } => Cow::Borrowed(options.get(index)?.name.as_str()),
             _ => Cow::Owned(index.to_string()),
         };
-        if object.len() > 1 {
-            object.push(',');
-        }
-        push_string(&mut object, &name);
-        object.push(':');
-        let _ = write!(object, "{number}");
+        object = object.shown(&name, number);
     }
-    object.push('}');
-    Some(Json::from_checked(&object))
+    Some(object.finish())
 }
 
 #[cfg(test)]

@@ -58,13 +58,13 @@ pub(in crate::decision) struct HoldPlanner {
 }
 
 impl HoldPlanner {
-    /// Holds `amount` in total for a request. The first hold is for all of `attempts`, of which the first `begun` begin
+    /// Holds `amount` in total for a request. The first hold is for all of `attempts`, of which the first `starting` begin
     /// with it; an increase is for the first one.
     pub(super) async fn increase_to(
         &self,
         request: &Request,
         amount: Usd,
-        (attempts, begun): (&[AttemptRecord], usize),
+        (attempts, starting): (&[AttemptRecord], usize),
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         let (before, is_first) = {
             let hold = request.lock_hold();
@@ -83,7 +83,7 @@ impl HoldPlanner {
         let began = now();
         let granted = if is_first {
             let (amount, attempts) = if is_out_of_range { (Usd::ZERO, &[][..]) } else { (amount, attempts) };
-            self.ledger.reserve(request.hold_request(amount, attempts, begun)).await?.map(|hold| Some(hold.at))
+            self.ledger.reserve(request.hold_request(amount, attempts, starting)).await?.map(|hold| Some(hold.at))
         } else {
             let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
             self.ledger.increase(&request.id, more, &attempts).await?.map(|()| None)

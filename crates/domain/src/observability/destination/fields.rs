@@ -6,7 +6,7 @@ use crate::api_key::KeyReference;
 use crate::audit::{Actor, AuditDraft};
 use crate::edit::Edit;
 use crate::ids::{DestinationId, WorkspaceId};
-use crate::json::Json;
+use crate::json::{Json, ObjectWriter};
 use crate::observability::Destination;
 use crate::secret::SecretString;
 
@@ -255,41 +255,34 @@ pub(super) fn audited(
     before: Option<&Destination>,
     after: Option<&Destination>,
 ) -> AuditDraft {
-    let mut members = Vec::new();
-    for (name, side) in [("before", before), ("after", after)] {
-        members.extend(side.map(|side| (name, view(side))));
-    }
+    let side = |destination: Option<&Destination>| destination.map(view);
+    let (old, new) = (side(before), side(after));
+    let mut details =
+        ObjectWriter::new().maybe("before", old.as_ref().map(Json::text)).maybe("after", new.as_ref().map(Json::text));
     if let (Some(before), Some(after)) = (before, after) {
         // Members that are not shown may differ as well.
         let changed =
             before.url != after.url || before.headers != after.headers || before.signing_secret != after.signing_secret;
-        members.push(("config_changed", flag(changed)));
+        details = details.shown("config_changed", changed);
     }
-    let details = Json::object(members.iter().map(|(name, json)| (*name, json.text())));
+    let details = details.finish();
     AuditDraft::done(actor, action, format!("destination {id}"), details)
 }
 
 fn view(destination: &Destination) -> Json {
-    let headers: Vec<Json> = destination.headers.iter().map(|(name, _)| Json::string(name)).collect();
-    let keys = destination.api_key_ids.as_ref().map(|ids| {
-        let ids: Vec<Json> = ids.iter().map(|id| Json::string(&id.to_string())).collect();
-        Json::array(ids.iter().map(Json::text))
-    });
-    let rate = destination.sampling_rate();
-    Json::object([
-        ("workspace_id", Json::string(&destination.workspace_id.to_string()).text()),
-        ("name", Json::string(&destination.name).text()),
-        ("type", Json::string(destination.kind.as_str()).text()),
-        ("origin", Json::string(destination.origin()).text()),
-        ("headers", Json::array(headers.iter().map(Json::text)).text()),
-        ("signed", flag(destination.signing_secret.is_some()).text()),
-        ("enabled", flag(destination.enabled).text()),
-        ("privacy_mode", flag(destination.privacy_mode).text()),
-        ("sampling_rate", rate.as_str()),
-        ("api_key_ids", keys.as_ref().map_or("null", Json::text)),
-    ])
-}
-
-fn flag(value: bool) -> Json {
-    Json::from(serde_json::Value::from(value))
+    let view = ObjectWriter::new()
+        .text("workspace_id", destination.workspace_id.to_string())
+        .text("name", &destination.name)
+        .text("type", destination.kind.as_str())
+        .text("origin", destination.origin())
+        .texts("headers", destination.headers.iter().map(|(name, _)| name))
+        .shown("signed", destination.signing_secret.is_some())
+        .shown("enabled", destination.enabled)
+        .shown("privacy_mode", destination.privacy_mode)
+        .shown("sampling_rate", destination.sampling_rate());
+    match &destination.api_key_ids {
+        Some(ids) => view.texts("api_key_ids", ids.iter().map(ToString::to_string)),
+        None => view.json("api_key_ids", "null"),
+    }
+    .finish()
 }
