@@ -9,7 +9,7 @@ use crate::step;
 #[derive(Args)]
 pub struct Options {
     /// Runs of each setting; fewer than 100 decide nothing.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(100..))]
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..))]
     seeds: u32,
 }
 

@@ -84,7 +84,7 @@ impl<'a> AttemptBudget<'a> {
         match own.hold_planner.begin_stage(own.request, &attempts).await {
             Ok(()) => true,
             Err(error) => {
-                store_rejection(&error);
+                store_rejection(own.request, &error);
                 false
             }
         }
@@ -128,7 +128,7 @@ impl IncreasingHold<'_> {
             let exceeded = match increased {
                 Ok(Ok(())) => continue,
                 Ok(Err(exceeded)) => exceeded,
-                Err(error) => return Err(store_rejection(&error)),
+                Err(error) => return Err(store_rejection(self.request, &error)),
             };
             if next.is_optional {
                 return Err(HoldRejection::LimitExceeded);
@@ -136,7 +136,7 @@ impl IncreasingHold<'_> {
             let waits = waits.get_or_insert_with(|| self.hold_planner.wait_budget(self.request));
             if !exceeded.waits_for_others() || !waits.wait(&self.hold_planner.time, &self.request.client).await {
                 if exceeded.waits_for_others() && exceeded.is_uncertain {
-                    return Err(store_rejection(&unknown_room()));
+                    return Err(store_rejection(self.request, &unknown_room()));
                 }
                 self.hold_planner.report_rejection(self.request);
                 return Err(HoldRejection::LimitExceeded);
@@ -165,8 +165,8 @@ fn cost_with<'a>(so_far: Option<Charge>, further: impl IntoIterator<Item = &'a A
     round_up(further.into_iter().try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?))).flatten())
 }
 
-fn store_rejection(error: &(dyn std::error::Error + 'static)) -> HoldRejection {
-    tracing::warn!(error, "hold not changed; attempt not made");
+fn store_rejection(request: &Request, error: &(dyn std::error::Error + 'static)) -> HoldRejection {
+    tracing::warn!(decision.id = %request.id, error, "hold not changed; attempt not made");
     HoldRejection::Store
 }
 

@@ -80,8 +80,8 @@ impl RoutePlanner {
         };
         let (mut whole, mut first_error): (Option<RoutePlan>, _) = (None, None);
         for (index, stage) in cascade.stages.iter().enumerate() {
-            let models = vec![resolve_model(&snapshot, &self.endpoints, &stage.model)?];
-            match self.plan_models(&snapshot, models, request, scope) {
+            let resolved = resolve_model(&snapshot, &self.endpoints, &stage.model);
+            match resolved.and_then(|model| self.plan_models(&snapshot, vec![model], request, scope)) {
                 Ok(mut plan) => {
                     let sub_requests = std::mem::take(&mut plan.sub_requests);
                     let stage = PlannedStage { index, sub_requests: sub_requests.len() };

@@ -32,18 +32,15 @@ impl CallRunner {
                 let place = places.get(question.name.as_str());
                 !place.is_some_and(|place| answered[*place].as_ref().is_some_and(|answer| answer.is_accepted))
             };
-            own.retain_mut(|part| {
-                let is_asked = part.keep_open(is_open);
-                if !is_asked {
-                    context.budget.begun(part.number);
-                }
-                is_asked
-            });
+            // What is held for a sub-request that is not asked stays held: a call that used it without a journal entry
+            // would not be charged after a crash.
+            own.retain_mut(|part| part.keep_open(is_open));
             if own.is_empty() {
                 continue;
             }
             // The first stage has begun with the hold.
-            if begun > 0 && !context.budget.begin_stage(own.iter().map(|part| part.number)).await {
+            let is_late = || self.time.time_left(context.log.began, self.settings.deadline).is_zero();
+            if begun > 0 && (is_late() || !context.budget.begin_stage(own.iter().map(|part| part.number)).await) {
                 break;
             }
             for (_, outcome) in self.run_sub_requests(own, &mut planned, true, context).await {

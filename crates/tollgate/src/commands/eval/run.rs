@@ -89,7 +89,11 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
             let is_confirmed = confirm(&context.output, &facts, "Send them?", "--yes confirms")?;
             ensure!(is_confirmed, "nothing was asked");
         }
-        ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await?;
+        let asked = ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await;
+        if asked.is_err() && !results.rows.is_empty() {
+            report::show_results(context, &results, &args.report)?;
+        }
+        asked?;
     }
     report::show_results(context, &results, &args.report)
 }
@@ -273,6 +277,8 @@ async fn ask_all(
 #[derive(Default)]
 struct Counts {
     answered: usize,
+    /// Failed requests whose items were not refused.
+    unanswered: usize,
     /// The numbers of failed requests by error.
     failures: BTreeMap<String, usize>,
     /// The reason to send no more requests.
@@ -295,18 +301,25 @@ impl Counts {
                 }
             }
             Outcome::Failure(failure) => self.fail(failure, results),
+            Outcome::Refused(failure) => self.write(failure, results),
             Outcome::Stop(sentence) => self.stop = Some(sentence),
             Outcome::NotSent => {}
         }
     }
 
+    /// Counts a failure that may be of every request. The answers of earlier commands count.
     fn fail(&mut self, failure: FailureRow, results: &mut Results) {
+        self.unanswered += 1;
+        self.write(failure, results);
+        if results.rows.is_empty() && self.unanswered >= MAX_FAILURES {
+            self.stop = Some("all requests fail".to_owned());
+        }
+    }
+
+    fn write(&mut self, failure: FailureRow, results: &mut Results) {
         *self.failures.entry(failure.error.clone()).or_default() += 1;
         if let Err(error) = results.add_failure(failure) {
             self.stop = Some(format!("{error:#}"));
-        }
-        if self.answered == 0 && self.failed() >= MAX_FAILURES {
-            self.stop = Some("all requests fail".to_owned());
         }
     }
 
@@ -321,6 +334,8 @@ enum Outcome {
     Answer(Box<ResultRow>),
     /// It failed, and others may not.
     Failure(FailureRow),
+    /// Its item was refused, by a guardrail or a limit of size.
+    Refused(FailureRow),
     /// Others would fail, too.
     Stop(String),
     /// It was not sent after a stop.
@@ -330,7 +345,7 @@ enum Outcome {
 /// Sends a request, again while a limit asks to wait.
 async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model, is_stopped: &Cell<bool>) -> Outcome {
     let body = body(item, model, questions);
-    let failure = |error| Outcome::Failure(FailureRow { item: item.id.clone(), asked: model.name.clone(), error });
+    let row = |error| FailureRow { item: item.id.clone(), asked: model.name.clone(), error };
     let mut repetitions = 0;
     while !is_stopped.get() {
         let sent = server.clock.monotonic();
@@ -341,8 +356,11 @@ async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model,
         };
         let latency = server.clock.monotonic().saturating_sub(sent);
         if response.status == 200 {
-            let row = result_row(item, model, &response.body, latency);
-            return row.map_or_else(|error| failure(format!("{error:#}")), |row| Outcome::Answer(row.into()));
+            let answer = result_row(item, model, &response.body, latency);
+            return match answer {
+                Ok(answer) => Outcome::Answer(answer.into()),
+                Err(error) => Outcome::Failure(row(format!("{error:#}"))),
+            };
         }
         // Other requests hold the money until they end; a limit that is exhausted has no such header.
         let wait = match response.status {
@@ -353,7 +371,8 @@ async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model,
         match wait {
             Some(wait) if wait <= MAX_WAIT && repetitions < MAX_REPETITIONS => tokio::time::sleep(wait).await,
             _ if matches!(response.status, 401 | 402 | 404 | 429) => return Outcome::Stop(sentence(&response)),
-            _ => return failure(sentence(&response)),
+            _ if matches!(response.status, 400 | 403 | 413) => return Outcome::Refused(row(sentence(&response))),
+            _ => return Outcome::Failure(row(sentence(&response))),
         }
         repetitions += 1;
     }

@@ -172,6 +172,20 @@ async fn stage_that_fails_is_skipped() {
 }
 
 #[tokio::test]
+async fn stage_whose_model_left_the_catalogue_is_skipped() {
+    let both = || said(&[("a", "0.9"), ("b", "0.6")]);
+    for (row, stage, model) in [(0, 1, "acme/small"), (1, 2, "acme/large")] {
+        let mut setup = setup([both()], "answer");
+        setup.rows = vec![setup.rows.swap_remove(row)];
+        let decision = setup.run().await.result.unwrap();
+        assert_eq!(outcomes(&decision), [("a", Accepted, stage, model), ("b", Escalated, stage, model)]);
+    }
+    let mut setup = setup([], "answer");
+    setup.rows = vec![row("acme/other")];
+    assert_eq!(setup.run().await.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
 async fn stage_that_cannot_begin_before_the_deadline_is_skipped() {
     let mut setup = setup([said(&[("a", "0.9"), ("b", "0.6")])], "answer");
     setup.takes = Duration::from_secs(25);
@@ -214,4 +228,35 @@ async fn bounds_of_all_stages_are_held_before_the_first_call() {
     let rejected = gateway.send_with(key(2), request).await.end().await.unwrap_err();
     assert_eq!(rejected.kind(), ErrorKind::InsufficientCredits);
     assert_eq!(gateway.upstreams().len(), 2, "nothing is sent without the money of all stages");
+}
+
+/// A crash charges what the journal has: a fallback may not use the room of a sub-request that is not asked without an
+/// entry.
+#[tokio::test(start_paused = true)]
+async fn fallback_of_a_later_stage_is_recorded_although_room_is_left() {
+    let ledger = RecordingLedger::new(None, &[Some(1_000_000)]).await;
+    let mut gateway = limited(&ledger);
+    gateway.rows = vec![row("acme/small"), row("acme/large")];
+    gateway.endpoints = vec![
+        endpoint("acme/small", "one", "s"),
+        endpoint("acme/large", "two", "l"),
+        endpoint("acme/large", "three", "m"),
+    ];
+    for (endpoint, prompt) in gateway.endpoints.iter_mut().zip(["1e-12", "1e-12", "3e-12"]) {
+        endpoint.prices = Some(TokenPrices { prompt: price(prompt), completion: price("0") });
+        (endpoint.independent_questions, endpoint.own_limits.max_questions) = (true, Some(1));
+    }
+    gateway.endpoints[0].own_limits.max_questions = None;
+    let gateway = gateway.build();
+    let pending = gateway.send_with(key(1), staged("answer")).await;
+    gateway.finish(0, said(&[("a", "0.9"), ("b", "0.6")])).await;
+    gateway.finish(1, failure(Overloaded)).await;
+    gateway.finish(2, said(&[("b", "0.9")])).await;
+    assert_eq!(outcomes(&pending.end().await.unwrap())[1], ("b", Accepted, 2, "acme/large"));
+    assert_eq!(gateway.upstreams(), ["s", "l", "m"]);
+    let calls = ledger.calls();
+    assert!(
+        matches!(&calls[..], [LedgerCall::Held(_), LedgerCall::Begun(_), LedgerCall::Increased(_), _]),
+        "{calls:?}"
+    );
 }
