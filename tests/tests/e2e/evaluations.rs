@@ -243,3 +243,33 @@ async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
     ensure!(said.contains("401: ") && !said.contains("sk-tg"), "{said}");
     Ok(())
 }
+
+/// The first 25 of 60 items, which is more than the failures after which a run stops, are refused by a guardrail.
+#[tokio::test]
+async fn evaluation_goes_on_after_refused_items_and_reports_the_others() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(planted)).await?;
+    let mut gateway = start(&alpha, 60).await?;
+    let filter = json!({"pattern": r"item (\d|1\d|2[0-4])\.", "action": "block", "label": "EARLY"});
+    let rules = gateway.instance.path().join("rules.json");
+    std::fs::write(&rules, json!({"name": "early", "content_filters": [filter]}).to_string())?;
+    let made = gateway.instance.json(&["guardrail", "create", "--from", "rules.json"]).await?;
+    let guardrail = made["id"].as_str().context("no id")?;
+    let refused = gateway.instance.key(&["--name", "refused"]).await?;
+    gateway.instance.json(&["guardrail", "assign", guardrail, &refused.hash]).await?;
+    gateway.instance.set_env("TOLLGATE_KEY", refused.secret);
+    let twice = [&RUN[..], &["--yes", "--model", "Acme/Alone"]].concat();
+    let said = gateway.instance.refused(&twice).await?;
+    ensure!(said.contains("are one model, acme/alone"), "{said}");
+    let arguments = [&RUN[..], &["--yes", "--concurrency", "1", "--json"]].concat();
+    let mut reports = Vec::new();
+    for pending in [60, 25] {
+        let output = gateway.instance.run(&arguments).await?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(3), "{pending}: {said}");
+        ensure!(said.contains(&format!("25 of {pending} requests failed")) && said.contains("403: "), "{said}");
+        ensure!(recorded(&gateway)?.len() == 35, "{said}");
+        reports.push(serde_json::from_slice::<Value>(&output.stdout)?);
+    }
+    ensure!(reports[0] == reports[1], "a repeated run reports something else");
+    Ok(())
+}

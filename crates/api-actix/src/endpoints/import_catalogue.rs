@@ -52,6 +52,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let response = |done: &_| RecordResponse::data(StatusCode::OK, ImportView::new(done, warnings.clone(), dry_run));
     if dry_run {
         // It changes nothing, and its Idempotency-Key stays free for the import.
+        crate::http::conditions::idempotency_key(call.request.headers())?;
         let done = imports.preview(&call.change(by)?, rows, mode).await?;
         return Ok(response(&done).version(done.version).respond());
     }

@@ -98,6 +98,7 @@ async fn replacement_needs_the_version_of_a_dry_run() {
     let rows = json!([row("a/two"), row("sandbox/decider")]);
     let entries = store.audit_log().newest(100).await.unwrap().len();
     import(&gateway, "?mode=replace", &[], &rows).await.expect_error(428);
+    import(&gateway, "?dry_run=true", &[("Idempotency-Key", "a b")], &rows).await.expect_error(400);
     let key = [("Idempotency-Key", "import-1")];
     let dry = import(&gateway, "?mode=replace&dry_run=true", &key, &rows).await;
     let result = &dry.json()["data"];

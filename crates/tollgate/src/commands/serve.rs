@@ -95,7 +95,6 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reloads the configuration at each `SIGHUP`.
 /// Takes the lock of the database, and opens its stores.
 async fn open(config: &Config, schema: Schema) -> anyhow::Result<(Stores, Option<ServerLock>)> {
     let take = async || if config.storage.read_only { Ok(None) } else { ServerLock::share(&config.storage.file).await };
@@ -107,6 +106,7 @@ async fn open(config: &Config, schema: Schema) -> anyhow::Result<(Stores, Option
     Ok((stores, lock))
 }
 
+/// Reloads the configuration at each `SIGHUP`.
 async fn reload_on(mut hangup: Signals, mut reloader: Reloader, allow_no_endpoints: bool) -> Infallible {
     loop {
         let signal = hangup.next().await;

@@ -44,7 +44,7 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
     let config = config(folder.path())?;
     let stores = Stores::open(&config, Schema::UpToDate).await?;
     let fixtures = Fixtures::make(&config, &stores).await?;
-    // No other process knows the database, so nobody could take its lock.
+    // No other process knows the database: its lock is not needed.
     let (instance, _) = Instance::start(&config, &Environment::default(), stores.clone(), None).await?;
     let address = instance.address();
     let mut outcome: Option<anyhow::Result<()>> = None;

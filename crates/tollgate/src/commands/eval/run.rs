@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use adapters_system::SystemClock;
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use domain::decision::TokenFactor;
 use domain::json::Json;
 use domain::money::{Charge, Price, Usd};
@@ -65,8 +65,12 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
     let items = dataset::read(&args.dataset, questions.typed.as_deref().unwrap_or_default())?;
     let mut models = Vec::new();
     for name in &args.model {
-        ensure!(models.iter().all(|model: &Model| model.name != *name), "two options name the model {name:?}");
-        models.push(Model::read(context, &server, name).await?);
+        let model = Model::read(context, &server, name).await?;
+        // Aliases would be asked, and paid, twice for one group.
+        if let Some(other) = models.iter().find(|other: &&Model| other.id == model.id) {
+            bail!("--model {:?} and --model {name:?} are one model, {}", other.name, model.id);
+        }
+        models.push(model);
     }
     let mut results = Results::open(&args.results, &header)?;
     let answered = results.take_labels(&items)?;
@@ -89,11 +93,7 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
             let is_confirmed = confirm(&context.output, &facts, "Send them?", "--yes confirms")?;
             ensure!(is_confirmed, "nothing was asked");
         }
-        let asked = ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await;
-        if asked.is_err() && !results.rows.is_empty() {
-            report::show_results(context, &results, &args.report)?;
-        }
-        asked?;
+        ask_all(&server, &questions, &pending, usize::from(args.concurrency), &mut results).await?;
     }
     report::show_results(context, &results, &args.report)
 }
@@ -137,6 +137,8 @@ impl Server {
 /// A model that is asked.
 struct Model {
     name: String,
+    /// What the name means.
+    id: String,
     endpoints: Vec<ModelEndpoint>,
     overhead: u64,
 }
@@ -186,7 +188,8 @@ impl Model {
         };
         let configured = context.config.endpoints.iter().filter(|endpoint| endpoint.model.as_str() == name);
         let overhead = configured.map(|endpoint| endpoint.prompt_overhead_tokens).fold(OVERHEAD_TOKENS, u64::max);
-        Ok(Self { name: name.to_owned(), endpoints: endpoints.iter().map(read).collect(), overhead })
+        let id = text_at(&found, "/data/id").with_context(|| format!("the model {name:?} has no id"))?;
+        Ok(Self { name: name.to_owned(), id, endpoints: endpoints.iter().map(read).collect(), overhead })
     }
 
     /// Returns the endpoint of an answer.
@@ -269,7 +272,12 @@ async fn ask_all(
         note(&format!("  {count} times {sentence}"));
     }
     let (answered, all) = (counts.answered, pending.len());
-    let stopped = |reason| anyhow!("{reason}: stopped after {answered} of {all} requests; the same command continues");
+    let stopped = |reason| {
+        anyhow!(
+            "{reason}: stopped after {answered} of {all} requests; the same command continues, and `tollgate eval report \
+             --results` shows the answers so far"
+        )
+    };
     counts.stop.map_or(Ok(()), |reason| Err(stopped(reason)))
 }
 
