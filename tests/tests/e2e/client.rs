@@ -96,10 +96,10 @@ async fn server_that_stops_within_its_answer_is_one_sentence() -> Result<()> {
 /// Listens on a socket as another user, which the thread that listens becomes.
 fn listen_as_another_user(socket: &Path) -> Result<StdListener> {
     let socket = socket.to_owned();
-    let listening = std::thread::spawn(move || {
+    let listening = std::thread::Builder::new().spawn(move || {
         rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534))?;
         StdListener::bind(socket)
-    });
+    })?;
     Ok(listening.join().map_err(|_| anyhow!("the listening thread panicked"))??)
 }
 

@@ -32,8 +32,8 @@ impl CallRunner {
                 let place = places.get(question.name.as_str());
                 !place.is_some_and(|place| answered[*place].as_ref().is_some_and(|answer| answer.is_accepted))
             };
-            // What is held for a sub-request that is not asked stays held: a call that used it without a journal entry
-            // would not be charged after a crash.
+            // The money of a sub-request that is not asked stays held: a call that used it without a journal entry would
+            // not be charged after a crash.
             own.retain_mut(|part| part.keep_open(is_open));
             if own.is_empty() {
                 continue;

@@ -137,7 +137,7 @@ impl Server {
 /// A model that is asked.
 struct Model {
     name: String,
-    /// What the name means.
+    /// The id of the model in the catalogue.
     id: String,
     endpoints: Vec<ModelEndpoint>,
     overhead: u64,
