@@ -1,6 +1,8 @@
 //! Evidence of the answers of presets, and their labels.
 
-use domain::testing::MemoryStore;
+use std::sync::Arc;
+
+use domain::testing::{FixedRateLimiter, MemoryStore};
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -94,6 +96,18 @@ async fn evidence_is_exported_and_belongs_to_its_workspace() {
     for query in ["&since=2027-01-01&until=2026-01-01", "&cursor=x", "&labelled=yes", "&version=x", "&labeled=true"] {
         gateway.get(Caller::Inference, &format!("/evidence?preset=triage{query}"), &[]).await.expect_error(400);
     }
+}
+
+#[tokio::test]
+async fn labels_count_against_the_rate_of_the_key() {
+    let mut setup = Setup::answering([answer(ANSWERS)]).await;
+    setup.rate_limiter = Arc::new(FixedRateLimiter::new(2));
+    let (gateway, id) = with_answer_of(setup).await;
+    let body = json!({"generation_id": id, "category": "other", "labels": {"refund": true}, "source": "human"});
+    assert_eq!(feedback(&gateway, Caller::Inference, &body).await.status, 200, "the second request, after the answer");
+    assert_eq!(feedback(&gateway, Caller::Inference, &body).await.expect_error(429), "Rate limit exceeded");
+    let rows = json!({"labels": [{"generation_id": id, "question": "refund", "value": true}]}).to_string();
+    gateway.json(Caller::Inference, "POST", "/labels", &rows).await.expect_error(429);
 }
 
 #[tokio::test]
