@@ -14,7 +14,8 @@ use utoipa::openapi::{InfoBuilder, OpenApiBuilder, ServerBuilder};
 
 use crate::http::client::{FileShape, WireNames};
 use crate::http::envelope::ErrorEnvelope;
-use crate::http::operation::{BodySchema, COMMON_STATUSES, OPEN_STATUSES, Operation, Schemas, header, tags};
+use crate::http::operation::{BodySchema, COMMON_STATUSES, OPEN_STATUSES, Operation, Schemas, tags};
+use crate::http::route_parameters::{FORMAT, Header, path_parameters};
 use crate::http::routes::{Method, Route};
 
 /// The security scheme of every operation that needs a key.
@@ -23,6 +24,12 @@ const BEARER: &str = "bearer";
 const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 /// The description of those headers.
 const VENDOR_KEY: &str = "An API key, on the paths of vendors' clients only; `bearer` works on every path.";
+
+const NEEDS_MANAGEMENT: &str = "Needs a management key.";
+const REQUEST_ID: Header =
+    Header::new("x-request-id", "Names the request in the answer and in logs; made up where it is absent.", 128, &[]);
+const METADATA: Header =
+    Header::new("x-tollgate-metadata", "`enabled` adds service metadata about the handling of the request.", 16, &[]);
 
 /// The version of the API, not of the program.
 const VERSION: &str = "1.0.0";
@@ -84,7 +91,7 @@ fn components(routes: &[Route]) -> utoipa::openapi::Components {
 /// Describes a route: what its endpoint says, with what is common to all.
 fn describe(route: &Route) -> Operation {
     let common: &[u16] = if route.is_open() { &OPEN_STATUSES } else { &COMMON_STATUSES };
-    let mut operation = (route.describe)().add_errors(common);
+    let mut operation = describe_own(route).add_errors(common);
     operation.description.tags = Some(vec![route.tag.to_owned()]);
     // An empty list declares that no key is needed.
     let bearer = (!route.is_open()).then_some(BEARER);
@@ -96,22 +103,48 @@ fn describe(route: &Route) -> Operation {
     if route.is_open() {
         return operation;
     }
-    operation
-        .parameter(header(
-            "x-request-id",
-            "Names the request in the answer and in logs; made up where it is absent.",
-            128,
-        ))
-        .parameter(header(
-            "x-tollgate-metadata",
-            "`enabled` adds service metadata about the handling of the request.",
-            16,
-        ))
+    operation.parameter(REQUEST_ID.describe()).parameter(METADATA.describe())
+}
+
+/// Describes what a route says about itself, and the statuses that follow from it.
+fn describe_own(route: &Route) -> Operation {
+    let mut operation = Operation::new(route.id, route.summary);
+    let mut statuses = route.statuses.to_vec();
+    match route.description {
+        "" => {}
+        text if route.is_audited() && !text.contains(NEEDS_MANAGEMENT) => {
+            operation = operation.description(format!("{text} {NEEDS_MANAGEMENT}"));
+        }
+        text => operation = operation.description(text),
+    }
+    for (parameter, errors) in path_parameters(route.pattern) {
+        operation = operation.parameter(parameter);
+        statuses.extend(errors);
+    }
+    for query in route.query {
+        operation = query.describe().into_iter().fold(operation, Operation::parameter);
+        statuses.extend([400].iter().chain(query.statuses()));
+    }
+    for header in route.headers {
+        operation = operation.parameter(header.describe());
+        statuses.extend(header.statuses);
+    }
+    if route.reads_body {
+        statuses.extend([400, 415]);
+    }
+    operation = route.body.into_iter().fold(operation, |operation, schema| operation.body(schema(), None));
+    if let Some((status, schema, description)) = route.answer {
+        operation = operation.answer(status, schema(), description);
+    }
+    if route.query.iter().any(|query| query.name == FORMAT.name) {
+        operation = operation.exported();
+    }
+    (route.complete)(operation).add_errors(&statuses)
 }
 
 /// Returns the schemas of the bodies that the endpoints read and write, and that of errors.
 fn schemas_of(routes: &[Route]) -> Schemas {
-    let of_routes = routes.iter().flat_map(|route| (route.describe)().schemas);
+    let of_routes = routes.iter().flat_map(|route| describe_own(route).schemas);
     BodySchema::of::<ErrorEnvelope>().schemas.into_iter().chain(of_routes).collect()
 }
 

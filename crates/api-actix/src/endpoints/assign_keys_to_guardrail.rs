@@ -8,30 +8,22 @@ use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
-use crate::http::operation::{self, idempotency_key, if_match};
+use crate::http::operation;
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/guardrails/{id}/assignments/keys",
-    |call, key, payload| Box::pin(handle(call, key, payload)),
-    tags::GUARDRAILS,
-    describe,
-)
-.with_body();
-
-fn describe() -> Operation {
-    Operation::new("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
-        .description(
-            "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
-             are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
-             counted.",
-        )
-        .parameter(path("id", "The guardrail's id, or its unique name."))
-        .body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment()))
-        .parameter(if_match())
-        .parameter(idempotency_key())
-        .answer(BodySchema::of::<AssignedView>(), "The number of assigned keys", &[400, 404, 409, 412, 415])
-}
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, |call, key, payload| {
+        Box::pin(handle(call, key, payload))
+    })
+    .operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
+    .description(
+        "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
+         are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
+         counted.",
+    )
+    .body(BodySchema::of::<AssignKeysRequest>)
+    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+    .answer(BodySchema::of::<AssignedView>, "The number of assigned keys")
+    .complete(|operation| operation.body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment())));
 
 impl From<AssignKeysError> for ApiError {
     fn from(error: AssignKeysError) -> Self {

@@ -3,42 +3,34 @@
 use domain::audit::{AuditEntry, AuditOutcome};
 use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
 use serde_json::value::RawValue;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
 use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::{CursorPage, opaque, time};
-use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route =
-    Route::management(Method::Get, "/audit", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe)
-        .with_query(&PARAMETERS);
-
-const PARAMETERS: [&str; 8] = ["actor", "action", "subject", "since", "until", "cursor", "limit", "format"];
-
-fn describe() -> Operation {
-    let body = BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log.");
-    let (_, _, max) = parameters::PAGE_LIMITS;
-    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
-    let description = "Newest first. A request reads at most 100,000 entries and returns about 1 MiB: a page may have \
-                       fewer entries than `limit`, also none, and a cursor. Needs read access to all workspaces.";
-    Operation::management("listAuditEntries", "List the audit log", description)
-        .parameter(text("actor", "A text that the actor contains, such as `key:` or `user:ann`."))
-        .parameter(text("action", "A text that the action contains, such as `key.` or `guardrail.update`."))
-        .parameter(text("subject", "A text that the subject contains, such as an id."))
-        .parameter(text("since", "Entries of this time or later: a date or an RFC 3339 time in UTC."))
-        .parameter(text("until", "Entries before this time."))
-        .parameter(text("cursor", "The `next_cursor` of the page before."))
-        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
-        .answer(body, "The entries", &[400])
-        .exported()
-}
-
-fn text(name: &str, description: &str) -> Parameter {
-    operation::query(name, description, ObjectBuilder::new().schema_type(Type::String))
-}
+    Route::management(Get, "/audit", tags::OPERATION, |call, by, _| Box::pin(handle(call, by)))
+        .operation("listAuditEntries", "List the audit log")
+        .description(
+            "Newest first. A request reads at most 100,000 entries and returns about 1 MiB: a page may have fewer \
+             entries than `limit`, also none, and a cursor. Needs read access to all workspaces.",
+        )
+        .query(&[
+            Query::text("actor", "A text that the actor contains, such as `key:` or `user:ann`."),
+            Query::text("action", "A text that the action contains, such as `key.` or `guardrail.update`."),
+            Query::text("subject", "A text that the subject contains, such as an id."),
+            Query::text("since", "Entries of this time or later: a date or an RFC 3339 time in UTC."),
+            Query::text("until", "Entries before this time."),
+            CURSOR,
+            CURSOR_LIMIT,
+            FORMAT,
+        ])
+        .answer(
+            || BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log."),
+            "The entries",
+        );
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();

@@ -6,7 +6,14 @@ use super::model_filters;
 use crate::endpoints::prelude::*;
 use crate::http::response::TaggedBody;
 
-pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/models/count", handle, tags::MODELS, describe);
+pub(crate) const ROUTE: Route = Route::memory(Get, "/models/count", tags::MODELS, handle)
+    .operation("countModels", "Get the total count of available models")
+    .description("Counts the models of `GET /models` with the same filters, all of which must hold.")
+    .any_query()
+    .headers(&[IF_NONE_MATCH])
+    .answer(|| BodySchema::data::<CountView>("CountResponse", "The model count."), "The count")
+    .also(&[400])
+    .complete(|operation| model_filters::describe(operation, DefaultModality::Text));
 
 /// The number of models.
 #[derive(Serialize, ToSchema)]
@@ -24,22 +31,15 @@ fn handle(call: &Call<'_>) -> Outcome {
     Ok(TaggedBody::json(&Data { data: CountView { count } })?.respond(call.request))
 }
 
-fn describe() -> Operation {
-    let operation = Operation::new("countModels", "Get the total count of available models")
-        .description("Counts the models of `GET /models` with the same filters, all of which must hold.");
-    model_filters::describe(operation, DefaultModality::Text).parameter(if_none_match()).answer(
-        BodySchema::data::<CountView>("CountResponse", "The model count."),
-        "The count",
-        &[304, 400],
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::operation::Operation;
 
     #[test]
     fn described_parameters_are_the_known_ones() {
-        parameters::assert_known(describe(), |query| model_filters::check_names(query, &[]));
+        parameters::assert_known(model_filters::describe(Operation::new("", ""), DefaultModality::Text), |query| {
+            model_filters::check_names(query, &[])
+        });
     }
 }

@@ -23,13 +23,12 @@ fn respond(body: Bytes, content_type: &'static str) -> HttpResponse {
     response
 }
 
-pub(crate) const DOCUMENT: Route =
-    Route::open("/openapi.json", OpenHandler::Memory(handle_document), tags::SERVICE, describe_document);
-
-fn describe_document() -> Operation {
-    let example = json!({"openapi": "3.1.0", "info": {"title": "Tollgate", "version": "1.0.0"}, "paths": {}});
-    Operation::new("openapi", "The OpenAPI document").text("The document", JSON, Type::Object, example)
-}
+pub(crate) const DOCUMENT: Route = Route::open("/openapi.json", tags::SERVICE, OpenHandler::Memory(handle_document))
+    .operation("openapi", "The OpenAPI document")
+    .complete(|operation| {
+        let example = json!({"openapi": "3.1.0", "info": {"title": "Tollgate", "version": "1.0.0"}, "paths": {}});
+        operation.text("The document", JSON, Type::Object, example)
+    });
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]
 fn handle_document(call: &Call<'_>) -> Outcome {
@@ -37,18 +36,15 @@ fn handle_document(call: &Call<'_>) -> Outcome {
     Ok(respond(gateway.openapi.render(&gateway.services.routed.current().list_models), JSON))
 }
 
-pub(crate) const PAGE: Route = Route::open("/docs", OpenHandler::Memory(|_| Ok(page())), tags::SERVICE, describe_page);
+pub(crate) const PAGE: Route = Route::open("/docs", tags::SERVICE, OpenHandler::Memory(|_| Ok(page())))
+    .operation("docs", "The API documentation as a page")
+    .complete(|operation| operation.text("The page", "text/html", Type::String, "<!doctype html>".into()));
 
 /// The page, which names the script and the document by relative URLs.
 const PAGE_HTML: &str = include_str!("docs.html");
 /// The page runs the viewer's script and sends requests to this server only. The viewer sets inline styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-fn describe_page() -> Operation {
-    let example = "<!doctype html>".into();
-    Operation::new("docs", "The API documentation as a page").text("The page", "text/html", Type::String, example)
-}
 
 fn page() -> HttpResponse {
     let mut response = respond(Bytes::from_static(PAGE_HTML.as_bytes()), "text/html; charset=utf-8");
@@ -60,17 +56,16 @@ fn page() -> HttpResponse {
 }
 
 pub(crate) const SCRIPT: Route =
-    Route::open("/docs/rapidoc-9.3.8.min.js", OpenHandler::Memory(handle_script), tags::SERVICE, describe_script);
+    Route::open("/docs/rapidoc-9.3.8.min.js", tags::SERVICE, OpenHandler::Memory(handle_script))
+        .operation("docsScript", "The script of the page")
+        .complete(|operation| {
+            operation.text("The script", "text/javascript", Type::String, "/*! RapiDoc 9.3.8 */".into())
+        });
 
 /// The viewer, compressed. `assets/README.md` names its source and licence.
 const SCRIPT_GZIP: &[u8] = include_bytes!("../../assets/rapidoc-9.3.8/rapidoc-min.js.gz");
 /// The script's URL contains its version.
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
-
-fn describe_script() -> Operation {
-    let example = "/*! RapiDoc 9.3.8 */".into();
-    Operation::new("docsScript", "The script of the page").text("The script", "text/javascript", Type::String, example)
-}
 
 /// Returns the viewer's script, decompressed for clients that do not accept gzip.
 fn handle_script(call: &Call<'_>) -> Outcome {
@@ -110,7 +105,9 @@ fn decompressed_script() -> Result<Bytes, ApiError> {
 }
 
 /// `GET /`: the name of the service and the paths of its documentation.
-pub(crate) const ROOT: Route = Route::open("/", OpenHandler::Memory(handle_root), tags::SERVICE, describe_root);
+pub(crate) const ROOT: Route = Route::open("/", tags::SERVICE, OpenHandler::Memory(handle_root))
+    .operation("root", "The name of the service and the paths of its documentation")
+    .answer(BodySchema::of::<RootView<'_>>, "The name and the paths");
 
 /// The name of the service and the paths of its documentation.
 #[derive(Serialize, ToSchema)]
@@ -122,14 +119,6 @@ struct RootView<'a> {
     documentation: &'static str,
     name: &'static str,
     openapi: &'static str,
-}
-
-fn describe_root() -> Operation {
-    Operation::new("root", "The name of the service and the paths of its documentation").answer(
-        BodySchema::of::<RootView<'_>>(),
-        "The name and the paths",
-        &[],
-    )
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a handler")]

@@ -9,32 +9,31 @@ use domain::ids::DecisionId;
 use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome};
 use serde_json::value::RawValue;
 use utoipa::PartialSchema;
-use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
+use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::openapi::{RefOr, Required};
 
 use crate::endpoints::prelude::*;
 use crate::http::response::{FilterAction, opaque, usd};
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Method::Get, "/generation", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<GenerationView<'_>>("GenerationResponse", "The record of a Decisions request.");
-    let id = ParameterBuilder::new()
-        .name("id")
-        .parameter_in(ParameterIn::Query)
-        .required(Required::True)
-        .description(Some("The id of the answer, or the header `X-Generation-Id` of an error response."))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
-    Operation::new("getGeneration", "Get the record of a Decisions request")
+    Route::any_key(Get, "/generation", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
+        .any_query()
+        .operation("getGeneration", "Get the record of a Decisions request")
         .description(
-            "An inference key reads its own records, a management key those of its workspaces. Members \
-             outside this schema are always null.",
+            "An inference key reads its own records, a management key those of its workspaces. Members outside this \
+             schema are always null.",
         )
-        .parameter(id.build())
-        .answer(body, "The record", &[400, 404])
-}
+        .query(&[Query::new(
+            "id",
+            "The id of the answer, or the header `X-Generation-Id` of an error response.",
+            || text().pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$")),
+        )
+        .required()])
+        .answer(
+            || BodySchema::data::<GenerationView<'_>>("GenerationResponse", "The record of a Decisions request."),
+            "The record",
+        )
+        .also(&[404]);
 
 impl From<GetGenerationError> for ApiError {
     fn from(error: GetGenerationError) -> Self {

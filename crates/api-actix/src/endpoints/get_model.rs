@@ -3,10 +3,14 @@
 use domain::model::GetModelError;
 
 use crate::endpoints::prelude::*;
-use crate::http::operation::example_path;
 use crate::rendered_catalogue::schema;
 
-pub(crate) const ROUTE: Route = Route::memory(Method::Get, "/model/{author}/{slug}", handle, tags::MODELS, describe);
+pub(crate) const ROUTE: Route = Route::memory(Get, "/model/{author}/{slug}", tags::MODELS, handle)
+    .any_query()
+    .operation("getModel", "Get a model by its slug")
+    .description("Ids, dated slugs, former slugs and aliases resolve, case-insensitively.")
+    .headers(&[IF_NONE_MATCH])
+    .answer(|| BodySchema::data::<schema::Model>("ModelResponse", "One model."), "The model");
 
 impl From<GetModelError> for ApiError {
     fn from(error: GetModelError) -> Self {
@@ -21,13 +25,4 @@ fn handle(call: &Call<'_>) -> Outcome {
     let (snapshot, resolved) = call.gateway.services.get_model.execute(&author, &slug)?;
     let row = call.gateway.rendered.row(&snapshot, resolved.index).ok_or_else(ApiError::not_found)?;
     Ok(row.respond(call.request))
-}
-
-fn describe() -> Operation {
-    Operation::new("getModel", "Get a model by its slug")
-        .description("Ids, dated slugs, former slugs and aliases resolve, case-insensitively.")
-        .parameter(example_path("author", "The author or organisation of the model", "sandbox"))
-        .parameter(example_path("slug", "The model's slug, optionally followed by a colon and a variant", "decider"))
-        .parameter(if_none_match())
-        .answer(BodySchema::data::<schema::Model>("ModelResponse", "One model."), "The model", &[304, 404])
 }

@@ -7,17 +7,14 @@ use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Method::Get, "/key", |call, caller, _| Box::pin(handle(call, caller)), tags::KEYS, describe);
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<View<'_>>("OwnKeyResponse", "The caller's own key.");
-    Operation::new("getOwnKey", "Get the key of the caller")
+    Route::any_key(Get, "/key", tags::KEYS, |call, caller, _| Box::pin(handle(call, caller)))
+        .any_query()
+        .operation("getOwnKey", "Get the key of the caller")
         .description(
             "Returns the key that the request was made with, its spend, and every limit that applies to it. The \
              amounts are those that decide about the next request. A management key has no limits and no spend.",
         )
-        .answer(body, "The key", &[])
-}
+        .answer(|| BodySchema::data::<View<'_>>("OwnKeyResponse", "The caller's own key."), "The key");
 
 impl From<GetOwnKeyError> for ApiError {
     fn from(error: GetOwnKeyError) -> Self {

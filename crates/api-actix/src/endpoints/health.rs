@@ -8,8 +8,9 @@ use futures_util::future::join_all;
 use crate::endpoints::prelude::*;
 
 /// `GET /health/live`: liveness.
-pub(crate) const LIVE: Route =
-    Route::open("/health/live", OpenHandler::Memory(|_| Ok(alive())), tags::SERVICE, describe_live);
+pub(crate) const LIVE: Route = Route::open("/health/live", tags::SERVICE, OpenHandler::Memory(|_| Ok(alive())))
+    .operation("live", "Liveness: the process responds")
+    .answer(BodySchema::of::<LiveView>, "The process is alive");
 
 /// The process is alive.
 #[derive(Serialize, ToSchema)]
@@ -19,26 +20,17 @@ struct LiveView {
     status: &'static str,
 }
 
-fn describe_live() -> Operation {
-    Operation::new("live", "Liveness: the process responds").answer(
-        BodySchema::of::<LiveView>(),
-        "The process is alive",
-        &[],
-    )
-}
-
 /// Reports that the process is alive.
 pub(crate) fn alive() -> HttpResponse {
     HttpResponse::Ok().json(LiveView { status: "ok" })
 }
 
 /// `GET /health/ready`: readiness.
-pub(crate) const READY: Route = Route::open(
-    "/health/ready",
-    OpenHandler::Async(|call| Box::pin(handle_ready(call))),
-    tags::SERVICE,
-    describe_ready,
-);
+pub(crate) const READY: Route =
+    Route::open("/health/ready", tags::SERVICE, OpenHandler::Async(|call| Box::pin(handle_ready(call))))
+        .operation("ready", "Readiness: all required stores respond")
+        .answer(BodySchema::of::<ReadyView<'_>>, "The process is ready")
+        .also(&[503]);
 
 /// The process serves requests.
 #[derive(Serialize, ToSchema)]
@@ -61,14 +53,6 @@ enum ReadyStatus {
 
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-
-fn describe_ready() -> Operation {
-    Operation::new("ready", "Readiness: all required stores respond").answer(
-        BodySchema::of::<ReadyView<'_>>(),
-        "The process is ready",
-        &[503],
-    )
-}
 
 /// Reports whether all required stores respond and the server is not stopping. A server that can serve requests during
 /// a store outage is degraded but ready: removing all such servers would turn a partial outage into a full one.

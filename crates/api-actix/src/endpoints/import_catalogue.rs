@@ -3,42 +3,29 @@
 use domain::authority::Right;
 use domain::model::{CatalogueImport, ImportCatalogueError, ImportMode, Model};
 use domain::system::WorkOwner;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
-use crate::http::operation::{self, idempotency_key, if_match};
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/catalogue/imports",
-    |call, by, payload| Box::pin(handle(call, by, payload)),
-    tags::OPERATION,
-    describe,
+pub(crate) const ROUTE: Route = Route::management(Post, "/catalogue/imports", tags::OPERATION, |call, by, payload| {
+    Box::pin(handle(call, by, payload))
+})
+.operation("importCatalogue", "Import catalogue rows")
+.description(
+    "`merge` adds and updates rows; `replace` also removes the others, except those of models that an \
+     endpoint serves. A replacement needs `If-Match` with the version of a dry run (428 without it): it \
+     removes the rows that the dry run named. All rows are imported, or none.",
 )
-.with_body()
-.with_query(&PARAMETERS);
-
-const PARAMETERS: [&str; 2] = ["mode", "dry_run"];
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<ImportView>("CatalogueImportResponse", "The result of an import.");
-    let mode = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["merge", "replace"]));
-    let description = "`merge` adds and updates rows; `replace` also removes the others, except those of models that an \
-                       endpoint serves. A replacement needs `If-Match` with the version of a dry run (428 without it): \
-                       it removes the rows that the dry run named. All rows are imported, or none.";
-    Operation::management("importCatalogue", "Import catalogue rows", description)
-        .parameter(operation::query("mode", "The treatment of other rows; `merge` by default.", mode))
-        .parameter(operation::query(
-            "dry_run",
-            "True: report the result and change nothing.",
-            ObjectBuilder::new().schema_type(Type::Boolean),
-        ))
-        .parameter(if_match())
-        .parameter(idempotency_key())
-        .body(BodySchema::of::<ImportRequest>(), None)
-        .answer(body, "The result", &[400, 409, 412, 415, 428])
-}
+.query(&[
+    Query::new("mode", "The treatment of other rows; `merge` by default.", || {
+        text().enum_values(Some(["merge", "replace"]))
+    }),
+    Query::flag("dry_run", "True: report the result and change nothing."),
+])
+.body(BodySchema::of::<ImportRequest>)
+.headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+.answer(|| BodySchema::data::<ImportView>("CatalogueImportResponse", "The result of an import."), "The result")
+.also(&[428]);
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();

@@ -15,21 +15,15 @@ use crate::http::error::whole_seconds;
 use crate::http::response::{TaggedBody, raw};
 use crate::rendered_catalogue::schema;
 
-pub(crate) const ROUTE: Route =
-    Route::memory(Method::Get, "/models/{author}/{slug}/endpoints", handle, tags::MODELS, describe);
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints.");
-    Operation::new("listModelEndpoints", "List the endpoints of a model")
-        .description(
-            "The configured endpoints of the model, in configuration order, and their current health. Names resolve \
-             as in `GET /model/{author}/{slug}`.",
-        )
-        .parameter(path("author", "The author or organisation of the model"))
-        .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
-        .parameter(if_none_match())
-        .answer(body, "The endpoints", &[304, 404])
-}
+pub(crate) const ROUTE: Route = Route::memory(Get, "/models/{author}/{slug}/endpoints", tags::MODELS, handle)
+    .any_query()
+    .operation("listModelEndpoints", "List the endpoints of a model")
+    .description(
+        "The configured endpoints of the model, in configuration order, and their current health. Names resolve \
+         as in `GET /model/{author}/{slug}`.",
+    )
+    .headers(&[IF_NONE_MATCH])
+    .answer(|| BodySchema::data::<View<'_>>("ModelEndpointsResponse", "A model and its endpoints."), "The endpoints");
 
 fn handle(call: &Call<'_>) -> Outcome {
     let [author, slug, _] = call.parameters.map(parameters::segment);

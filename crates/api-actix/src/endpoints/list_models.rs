@@ -11,33 +11,45 @@ use domain::model::{
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::model_filters;
 use crate::endpoints::prelude::*;
 use crate::http::error::ErrorFormat;
-use crate::http::operation;
+use crate::http::operation::Operation;
+use crate::http::route_parameters::query;
 use crate::rendered_catalogue::schema::ModelListResponse;
 
 /// Vendor clients call both paths.
-pub(crate) const DECISION_MODELS: Route = Route::memory(
-    Method::Get,
-    "/v1/models",
-    |call| handle(call, DefaultModality::Decisions),
-    tags::MODELS,
-    || describe("listDecisionModels", DefaultModality::Decisions),
-)
-.outside_base()
-.for_vendor_clients(ErrorFormat::Contract);
+pub(crate) const DECISION_MODELS: Route =
+    Route::memory(Get, "/v1/models", tags::MODELS, |call| handle(call, DefaultModality::Decisions))
+        .operation("listDecisionModels", "List models")
+        .description(
+            "`data` contains the models that match all filters and have an endpoint. Unknown parameters are ignored. \
+             `models` contains the decision models with an endpoint, independent of the filters, in the format of \
+             System One's clients. Without `offset` and `limit` the list is complete.",
+        )
+        .any_query()
+        .headers(&[IF_NONE_MATCH])
+        .answer(BodySchema::of::<ModelListResponse>, "The models")
+        .also(&[400])
+        .complete(|operation| describe_list(operation, DefaultModality::Decisions))
+        .outside_base()
+        .for_vendor_clients(ErrorFormat::Contract);
 
-pub(crate) const MODELS: Route = Route::memory(
-    Method::Get,
-    "/models",
-    |call| handle(call, DefaultModality::Text),
-    tags::MODELS,
-    || describe("listModels", DefaultModality::Text),
-)
-.for_vendor_clients(ErrorFormat::Contract);
+pub(crate) const MODELS: Route =
+    Route::memory(Get, "/models", tags::MODELS, |call| handle(call, DefaultModality::Text))
+        .operation("listModels", "List models")
+        .description(
+            "`data` contains the models that match all filters; `GET /models/count` counts the same models. An unknown \
+             parameter is 400. `models` contains the decision models with an endpoint, independent of the filters, in \
+             the format of System One's clients. Without `offset` and `limit` the list is complete.",
+        )
+        .any_query()
+        .headers(&[IF_NONE_MATCH])
+        .answer(BodySchema::of::<ModelListResponse>, "The models")
+        .also(&[400])
+        .complete(|operation| describe_list(operation, DefaultModality::Text))
+        .for_vendor_clients(ErrorFormat::Contract);
 
 /// The parameter that adds models without an endpoint to a list.
 const INCLUDE_UNCALLABLE: &str = "include_uncallable";
@@ -141,47 +153,24 @@ pub(super) fn next_page(
     Ok(Some(next))
 }
 
-fn describe(id: &str, default: DefaultModality) -> Operation {
-    let contents = match default {
-        DefaultModality::Text => {
-            "`data` contains the models that match all filters; `GET /models/count` counts the same models. An unknown \
-             parameter is 400."
-        }
-        DefaultModality::Decisions => {
-            "`data` contains the models that match all filters and have an endpoint. Unknown parameters are ignored."
-        }
-    };
-    let operation = Operation::new(id, "List models").description(format!(
-        "{contents} `models` contains the decision models with an endpoint, independent of the filters, in the format \
-         of System One's clients. Without `offset` and `limit` the list is complete."
-    ));
-    describe_list(operation, default)
-        .parameter(include_uncallable(default_visibility(default)))
-        .parameter(if_none_match())
-        .answer(BodySchema::of::<ModelListResponse>(), "The models", &[304, 400])
-}
-
 /// Describes filters, order and pages.
 pub(super) fn describe_list(operation: Operation, default: DefaultModality) -> Operation {
-    let number = |least: usize, most: Option<usize>| {
-        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(most)
-    };
     let limit = "The maximum number of models on a page; 500 if only `offset` is given.";
-    let orders =
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(ModelSort::ALL.map(ModelSort::as_str)));
+    let orders = text().enum_values(Some(ModelSort::ALL.map(ModelSort::as_str)));
     let sort = "The order of the list; the catalogue's by default. Equal models are in the order of their ids, models \
                 without a fixed price after the others.";
     model_filters::describe(operation, default)
-        .parameter(operation::query(SORT, sort, orders))
-        .parameter(operation::query("offset", "The number of models to skip.", number(0, None)))
-        .parameter(operation::query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
+        .parameter(query(SORT, sort, orders))
+        .parameter(query("offset", "The number of models to skip.", number(0, None)))
+        .parameter(query("limit", limit, number(1, Some(Page::MAX_LIMIT))))
+        .parameter(include_uncallable(default_visibility(default)))
 }
 
 /// Returns the parameter that adds models without an endpoint.
 pub(super) fn include_uncallable(default: Visibility) -> Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default == Visibility::All)));
+    let schema = flag().default(Some(json!(default == Visibility::All)));
     let description = "True includes models without an endpoint, which cannot be called; false omits them.";
-    operation::query(INCLUDE_UNCALLABLE, description, schema)
+    query(INCLUDE_UNCALLABLE, description, schema)
 }
 
 #[cfg(test)]
@@ -190,7 +179,7 @@ mod tests {
 
     #[test]
     fn described_parameters_are_the_known_ones() {
-        let description = describe("listModels", DefaultModality::Text);
-        parameters::assert_known(description, |query| check_names(query, DefaultModality::Text));
+        let operation = describe_list(Operation::new("", ""), DefaultModality::Text);
+        parameters::assert_known(operation, |query| check_names(query, DefaultModality::Text));
     }
 }

@@ -7,17 +7,24 @@ use wires::client::{check_names, read_members};
 use crate::endpoints::prelude::*;
 use crate::http::response::TaggedBody;
 
-pub(crate) const LIST: Route = Route::memory(Method::Get, "/providers", handle, tags::MODELS, describe);
+pub(crate) const LIST: Route = Route::memory(Get, "/providers", tags::MODELS, handle)
+    .any_query()
+    .operation("listProviders", "List the providers")
+    .description("The providers with at least one configured endpoint, including the sandbox.")
+    .headers(&[IF_NONE_MATCH])
+    .answer(BodySchema::of::<List<'_>>, "The providers");
 
 /// `PATCH /providers/{slug}`: pauses or resumes a provider.
-pub(crate) const UPDATE: Route = Route::management(
-    Method::Patch,
-    "/providers/{slug}",
-    |call, by, payload| Box::pin(handle_update(call, by, payload)),
-    tags::OPERATION,
-    describe_update,
+pub(crate) const UPDATE: Route = Route::management(Patch, "/providers/{slug}", tags::OPERATION, |call, by, payload| {
+    Box::pin(handle_update(call, by, payload))
+})
+.operation("updateProvider", "Pause or resume a provider")
+.description(
+    "A paused provider gets no new attempts: here at once, on other servers within a second, and after \
+     restarts. Running attempts end. A model without another endpoint is 503.",
 )
-.with_body();
+.body(BodySchema::of::<ProviderChange>)
+.answer(|| BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider."), "The provider");
 
 /// The writable member.
 const WRITABLE: [&str; 1] = ["paused"];
@@ -33,16 +40,6 @@ const READ_ONLY: [&str; 9] = [
     "endpoint_count",
     "health",
 ];
-
-fn describe_update() -> Operation {
-    let body = BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider.");
-    let description = "A paused provider gets no new attempts: here at once, on other servers within a second, and \
-                       after restarts. Running attempts end. A model without another endpoint is 503.";
-    Operation::management("updateProvider", "Pause or resume a provider", description)
-        .body(BodySchema::of::<ProviderChange>(), None)
-        .parameter(path("slug", "The slug of a provider with a configured endpoint"))
-        .answer(body, "The provider", &[400, 404, 415])
-}
 
 /// The change of a provider.
 #[derive(ToSchema)]
@@ -74,13 +71,6 @@ impl From<PauseProviderError> for ApiError {
             PauseProviderError::Store(store) => Self::store(store),
         }
     }
-}
-
-fn describe() -> Operation {
-    Operation::new("listProviders", "List the providers")
-        .description("The providers with at least one configured endpoint, including the sandbox.")
-        .parameter(if_none_match())
-        .answer(BodySchema::of::<List<'_>>(), "The providers", &[304])
 }
 
 fn handle(call: &Call<'_>) -> Outcome {

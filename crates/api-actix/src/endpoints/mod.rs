@@ -43,8 +43,13 @@ mod prelude {
 
     pub(super) use crate::http::call::Call;
     pub(super) use crate::http::error::ApiError;
-    pub(super) use crate::http::operation::{BodySchema, Operation, if_none_match, path, tags};
+    pub(super) use crate::http::operation::{BodySchema, tags};
     pub(super) use crate::http::parameters;
     pub(super) use crate::http::response::{Data, Deleted, Page};
-    pub(super) use crate::http::routes::{Method, OpenHandler, Outcome, Route};
+    pub(super) use crate::http::route_parameters::{
+        CURSOR, CURSOR_LIMIT, DEFAULT_WORKSPACE, FILES_WORKSPACE, FORMAT, FULL_LIMIT, IDEMPOTENCY_KEY, IF_MATCH,
+        IF_NONE_MATCH, LIMIT, OFFSET, PRESET_WORKSPACE, Query, WORKSPACE, flag, number, text,
+    };
+    pub(super) use crate::http::routes::Method::{Delete, Get, Patch, Post, Put};
+    pub(super) use crate::http::routes::{OpenHandler, Outcome, Route};
 }

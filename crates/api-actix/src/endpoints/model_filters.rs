@@ -6,7 +6,8 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::operation::Operation;
+use crate::http::route_parameters::query;
 
 /// Filters of published clients for which a catalogue has no data.
 const UNSUPPORTED: [&str; 20] = [
@@ -42,12 +43,13 @@ impl From<InvalidModelFilter> for ApiError {
 ///
 /// # Errors
 /// 400 that names the parameter.
-pub(super) fn check_names(query: &str, further: &[&str]) -> Result<(), ApiError> {
+pub(super) fn check_names(query: &str, further: &[&'static str]) -> Result<(), ApiError> {
     if query.is_empty() {
         return Ok(());
     }
     reject_unsupported(query)?;
-    parameters::check_names(query, &[&FilterParameter::ALL.map(FilterParameter::as_str), further].concat())
+    let filters = FilterParameter::ALL.map(FilterParameter::as_str).into_iter();
+    parameters::check_names(query, filters.chain(further.iter().copied()))
 }
 
 /// Checks that the query has no filter without data: an ignored one would return the whole catalogue.
@@ -120,5 +122,5 @@ fn describe_one(parameter: FilterParameter, default: DefaultModality) -> Paramet
             ("The highest price of output tokens in USD per million. Excludes models without a fixed price.", price())
         }
     };
-    operation::query(parameter.as_str(), description, schema)
+    query(parameter.as_str(), description, schema)
 }

@@ -15,32 +15,26 @@ use crate::endpoints::files::shapes::{Shape, file_schema};
 use crate::endpoints::prelude::*;
 use crate::http::conditions::idempotency_key;
 use crate::http::detach::box_in_place;
-use crate::http::operation::header;
+use crate::http::route_parameters::Header;
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Post,
-    "/containers/{container_id}/files/{file_id}/promote",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::FILES,
-    describe,
-);
-
-fn describe() -> Operation {
-    Operation::new("promoteContainerFile", "Promote a container file into workspace documents")
-        .description(
-            "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
-             Counts against the workspace's storage quota. The shape of the answer follows the headers \
-             `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
-        )
-        .parameter(container_files::container_parameter())
-        .parameter(container_files::file_parameter())
-        .parameter(header(
-            "Idempotency-Key",
-            "A retry with the same key within 24 hours returns the first document.",
-            255,
-        ))
-        .answer(file_schema(), "The new document", &[400, 404])
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Post, "/containers/{container_id}/files/{file_id}/promote", tags::FILES, |call, caller, _| {
+        Box::pin(handle(call, caller))
+    })
+    .any_query()
+    .operation("promoteContainerFile", "Promote a container file into workspace documents")
+    .description(
+        "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
+         Counts against the workspace's storage quota. The shape of the answer follows the headers \
+         `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
+    )
+    .answer(file_schema, "The new document")
+    .headers(&[Header::new(
+        "Idempotency-Key",
+        "A retry with the same key within 24 hours returns the first document.",
+        255,
+        &[400],
+    )]);
 
 impl From<PromoteError> for ApiError {
     fn from(error: PromoteError) -> Self {

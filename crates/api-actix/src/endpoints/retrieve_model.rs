@@ -1,31 +1,31 @@
 //! `GET /models/{model}`: one entry of the vendors' model list.
 
 use domain::model::{FindCallableModelError, Visibility};
-use utoipa::openapi::path::Parameter;
 
 use super::list_models::{include_uncallable, visibility};
 use crate::endpoints::prelude::*;
 use crate::http::error::ErrorFormat;
 use crate::rendered_catalogue::schema::ListedModel;
 
-pub(crate) const ROUTE: Route =
-    Route::memory(Method::Get, "/models/{model}", handle, tags::MODELS, || describe("retrieveModel", [by_name()]))
-        .for_vendor_clients(ErrorFormat::Contract);
-
-pub(crate) const VENDOR_ROUTE: Route = Route::memory(Method::Get, "/v1/models/{model}", handle, tags::MODELS, || {
-    describe("retrieveModelOutsideTheBasePath", [by_name()])
-})
-.outside_base()
-.for_vendor_clients(ErrorFormat::Contract);
-
+pub(crate) const ROUTE: Route = route("/models/{model}", "retrieveModel");
+pub(crate) const VENDOR_ROUTE: Route = route("/v1/models/{model}", "retrieveModelOutsideTheBasePath").outside_base();
 pub(crate) const VENDOR_ROUTE_BY_SLUG: Route =
-    Route::memory(Method::Get, "/v1/models/{author}/{slug}", handle, tags::MODELS, || {
-        let author = path("author", "The author or organisation of the model");
-        let slug = path("slug", "The model's slug, optionally followed by a colon and a variant");
-        describe("retrieveModelBySlug", [author, slug])
-    })
-    .outside_base()
-    .for_vendor_clients(ErrorFormat::Contract);
+    route("/v1/models/{author}/{slug}", "retrieveModelBySlug").outside_base();
+
+const fn route(pattern: &'static str, id: &'static str) -> Route {
+    Route::memory(Get, pattern, tags::MODELS, handle)
+        .operation(id, "Retrieve an entry of the model list")
+        .description(
+            "A model that can be called, by any name that a Decisions request may use. 404 names the nearest callable \
+             models.",
+        )
+        .any_query()
+        .headers(&[IF_NONE_MATCH])
+        .answer(BodySchema::of::<ListedModel>, "The model")
+        .also(&[400])
+        .complete(|operation| operation.parameter(include_uncallable(Visibility::Callable)))
+        .for_vendor_clients(ErrorFormat::Contract)
+}
 
 impl From<FindCallableModelError> for ApiError {
     fn from(error: FindCallableModelError) -> Self {
@@ -45,20 +45,4 @@ fn handle(call: &Call<'_>) -> Outcome {
     let (snapshot, found) = call.routed().find_callable_model.execute(&name, visibility)?;
     let entry = call.gateway.rendered.entry(&snapshot, found.index).ok_or_else(ApiError::not_found)?;
     Ok(entry.respond(call.request))
-}
-
-fn by_name() -> Parameter {
-    path("model", "The model's name: without an author, or with an encoded slash.")
-}
-
-fn describe<const N: usize>(id: &str, name: [Parameter; N]) -> Operation {
-    let operation = Operation::new(id, "Retrieve an entry of the model list").description(
-        "A model that can be called, by any name that a Decisions request may use. 404 names the nearest callable \
-         models.",
-    );
-    name.into_iter()
-        .fold(operation, Operation::parameter)
-        .parameter(include_uncallable(Visibility::Callable))
-        .parameter(if_none_match())
-        .answer(BodySchema::of::<ListedModel>(), "The model", &[304, 400, 404])
 }

@@ -29,14 +29,12 @@ use crate::openapi::decisions;
 /// Creates the route of a path, by the formats that it accepts.
 macro_rules! route {
     ($entry:expr, $pattern:literal, under_base: $under_base:literal) => {{
-        let route = Route::any_key(
-            Method::Post,
-            $pattern,
-            |call, caller, payload| Box::pin(handle(call, caller, $entry, payload)),
-            tags::DECISIONS,
-            || decisions::describe($entry, $under_base),
-        )
-        .with_body();
+        let route = Route::any_key(Post, $pattern, tags::DECISIONS, |call, caller, payload| {
+            Box::pin(handle(call, caller, $entry, payload))
+        })
+        .any_query()
+        .with_body()
+        .complete(|_| decisions::describe($entry, $under_base));
         let route = if $under_base { route } else { route.outside_base() };
         match $entry {
             Entry::Contract => route,

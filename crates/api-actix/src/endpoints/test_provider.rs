@@ -8,27 +8,20 @@ use crate::endpoints::prelude::*;
 use crate::http::body::JsonBody;
 use crate::http::members::{MemberNames, Members, invalid};
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/providers/{slug}/test",
-    |call, by, payload| Box::pin(handle(call, by, payload)),
-    tags::OPERATION,
-    describe,
-)
-.with_body();
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/providers/{slug}/test", tags::OPERATION, |call, by, payload| {
+        Box::pin(handle(call, by, payload))
+    })
+    .operation("testProvider", "Test a provider")
+    .description(
+        "Asks one small question, also of a paused provider, without limits, guardrails and a record. The \
+         provider bills the call. A failed test is 200 with `ok: false`.",
+    )
+    .body(BodySchema::of::<TestRequest>)
+    .answer(|| BodySchema::data::<ProviderTestReport>("ProviderTestResponse", "The result of a test."), "The result");
 
 /// The longest name of a model, in characters.
 const MAX_MODEL_CHARS: usize = 256;
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<ProviderTestReport>("ProviderTestResponse", "The result of a test.");
-    let description = "Asks one small question, also of a paused provider, without limits, guardrails and a record. The \
-                       provider bills the call. A failed test is 200 with `ok: false`.";
-    Operation::management("testProvider", "Test a provider", description)
-        .body(BodySchema::of::<TestRequest>(), None)
-        .parameter(path("slug", "The slug of a configured provider"))
-        .answer(body, "The result", &[400, 404, 415])
-}
 
 /// The test of a provider.
 #[derive(ToSchema)]

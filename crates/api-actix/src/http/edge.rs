@@ -30,7 +30,6 @@ use super::call::{Admitted, Call};
 use super::client::{Credentials, authenticate, client_address};
 use super::envelope;
 use super::error::{ApiError, ErrorFormat};
-use super::parameters;
 use super::recorder::{Answer, InFlightRequest};
 use super::response::CACHE_POLICY;
 use super::routes::{Handler, KeyedHandler, OpenHandler, Outcome, Route, RouteMatch, RouteTable, path_hint};
@@ -208,12 +207,19 @@ async fn answer(
                 } else {
                     call.enter(call.lease()?, Duration::ZERO)?;
                 }
+                let check_query = || route.check_query(request.query_string());
                 match handler {
-                    KeyedHandler::Memory(handle) => handle(&call),
-                    KeyedHandler::AnyKey(handle) => handle(&call, &caller, payload).await,
+                    KeyedHandler::Memory(handle) => {
+                        check_query()?;
+                        handle(&call)
+                    }
+                    KeyedHandler::AnyKey(handle) => {
+                        check_query()?;
+                        handle(&call, &caller, payload).await
+                    }
                     KeyedHandler::Management(handle) => {
                         let by = caller.authority(|key| call.actor_of(key))?;
-                        parameters::check_names(request.query_string(), route.query)?;
+                        check_query()?;
                         handle(&call, &by, payload).await
                     }
                 }

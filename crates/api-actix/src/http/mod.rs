@@ -22,5 +22,6 @@ pub(crate) mod page;
 pub(crate) mod parameters;
 pub(crate) mod recorder;
 pub(crate) mod response;
+pub(crate) mod route_parameters;
 pub(crate) mod routes;
 pub(crate) mod upload;

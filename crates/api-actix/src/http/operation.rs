@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::example::{Example, ExampleBuilder};
-use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{OperationBuilder, Parameter};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr, Required};
 
 use super::download::OCTET_STREAM;
-use super::export::{CSV, FORMATS, JSON_LINES};
-use super::parameters::UNIQUE_NAME;
+use super::export::{CSV, JSON_LINES};
 use super::response::{CursorPage, Data, Page};
 use crate::rendered_openapi::{SANDBOX_MODEL, SANDBOX_VARIANT};
 
@@ -89,11 +88,6 @@ impl Operation {
         Self { description, schemas: Schemas::new() }
     }
 
-    /// Begins the description of an operation for management keys.
-    pub(crate) fn management(id: &str, summary: &str, description: &str) -> Self {
-        Self::new(id, summary).description(format!("{description} Needs a management key."))
-    }
-
     pub(crate) fn description(mut self, text: impl Into<String>) -> Self {
         self.description.description = Some(text.into());
         self
@@ -121,21 +115,12 @@ impl Operation {
         self
     }
 
-    /// Describes the response 200 and the errors beside the common ones.
-    pub(crate) fn answer(self, body: BodySchema, description: &str, errors: &[u16]) -> Self {
-        self.respond(200, body, description, errors)
-    }
-
-    /// Describes the response 201 and the errors beside the common ones.
-    pub(crate) fn created(self, body: BodySchema, description: &str, errors: &[u16]) -> Self {
-        self.respond(201, body, description, errors)
-    }
-
-    fn respond(mut self, status: u16, body: BodySchema, description: &str, errors: &[u16]) -> Self {
+    /// Describes the response of success.
+    pub(crate) fn answer(mut self, status: u16, body: BodySchema, description: &str) -> Self {
         let content = content(&body.name, answer_example(&body.name));
         let response = ResponseBuilder::new().description(description).content(JSON, content).build();
         self.schemas.extend(body.schemas);
-        self.add_errors(errors).response(status, response)
+        self.response(status, response)
     }
 
     /// Describes the response 200 with text of a media type.
@@ -147,7 +132,7 @@ impl Operation {
         self.response(200, ResponseBuilder::new().description(description).content(media_type, content).build())
     }
 
-    /// Describes the parameter `format` and its forms of the response 200.
+    /// Describes the formats of an exported list.
     pub(crate) fn exported(mut self) -> Self {
         if let Some(RefOr::T(response)) = self.description.responses.responses.get_mut("200") {
             for (media_type, example) in [(CSV, "id,…\r\n"), (JSON_LINES, "{\"id\":…}\n")] {
@@ -157,10 +142,7 @@ impl Operation {
                 response.content.insert(media_type.to_owned(), content.build().into());
             }
         }
-        let format = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(FORMATS));
-        let description = "Exports the whole list as an attachment, one at a time for a key. A body without its last \
-                           chunk is incomplete.";
-        self.parameter(query("format", description, format))
+        self
     }
 
     /// Adds the errors whose statuses have no description.
@@ -211,64 +193,6 @@ pub(crate) fn status_description(status: u16) -> &'static str {
         529 => "Provider overloaded",
         _ => "Unexpected server error",
     }
-}
-
-pub(crate) fn path(name: &str, description: &str) -> Parameter {
-    path_parameter(name, description).build()
-}
-
-pub(crate) fn example_path(name: &str, description: &str, example: &str) -> Parameter {
-    path_parameter(name, description).example(Some(Value::from(example))).build()
-}
-
-fn path_parameter(name: &str, description: &str) -> ParameterBuilder {
-    let schema = ObjectBuilder::new().schema_type(Type::String);
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Path)
-        .required(Required::True)
-        .description(Some(description))
-        .schema(Some(schema))
-}
-
-pub(crate) fn header(name: &str, description: &str, max_length: usize) -> Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).max_length(Some(max_length));
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(schema))
-        .build()
-}
-
-pub(crate) fn if_match() -> Parameter {
-    header("If-Match", "Entity tags of versions that the change accepts, or `*` for any. Otherwise 412.", 4_096)
-}
-
-pub(crate) fn idempotency_key() -> Parameter {
-    let description = "1 to 255 visible ASCII characters. A repetition within 24 hours gets the first response again; \
-                       with another path or body it is 409.";
-    header("Idempotency-Key", description, 255)
-}
-
-pub(crate) fn if_none_match() -> Parameter {
-    header("If-None-Match", "Entity tags of cached responses.", 4_096)
-}
-
-/// Describes the parameter of a creation that rejects a taken name.
-pub(crate) fn unique_name(description: &str) -> Parameter {
-    query(UNIQUE_NAME, description, ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(false))))
-}
-
-pub(crate) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(schema))
-        .build()
 }
 
 /// The tags, which group the operations in viewers and generated clients.

@@ -1,10 +1,6 @@
 //! The pages of lists: `offset` and `limit`.
 
-use serde_json::json;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-
 use super::error::ApiError;
-use super::operation::{self, Operation};
 use super::parameters;
 
 /// The maximum number of elements on a page.
@@ -32,15 +28,6 @@ impl PageRange {
         }
         // Stores count in signed numbers.
         Ok(Self { offset: offset.min(i64::MAX.unsigned_abs()), limit })
-    }
-
-    /// Describes both parameters.
-    pub(crate) fn describe(operation: Operation, default_limit: u64) -> Operation {
-        let number = |minimum: usize| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));
-        let limit = number(1).maximum(Some(100)).default(Some(json!(default_limit)));
-        operation
-            .parameter(operation::query("offset", "The number of elements to skip.", number(0)))
-            .parameter(operation::query("limit", "The maximum number of elements on a page.", limit))
     }
 }
 

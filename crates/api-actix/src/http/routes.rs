@@ -10,7 +10,9 @@ use futures_util::future::LocalBoxFuture;
 
 use super::call::{Call, MAX_PARAMETERS, Parameters};
 use super::error::{ApiError, ErrorFormat};
-use super::operation::Operation;
+use super::operation::{BodySchema, Operation};
+use super::parameters as query_parameters;
+use super::route_parameters::{Header, Query};
 
 /// The outcome of a handler.
 pub(crate) type Outcome = Result<HttpResponse, ApiError>;
@@ -104,66 +106,66 @@ pub(crate) struct Route {
     /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
     pub(crate) reads_body: bool,
     pub(crate) clients: Clients,
-    /// The names of the query parameters of a management route. Other routes check theirs.
-    pub(crate) query: &'static [&'static str],
-    /// The tag in the OpenAPI document, one of `operation::tags`.
+    /// The query parameters. Others are rejected.
+    pub(crate) query: &'static [Query],
+    /// True if the handler checks the names of the query parameters, or ignores unknown ones.
+    pub(crate) takes_any_query: bool,
+    // The following members are for the OpenAPI document.
+    pub(crate) id: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) description: &'static str,
+    /// One of `operation::tags`.
     pub(crate) tag: &'static str,
-    /// Describes parameters, body and responses for the OpenAPI document.
-    pub(crate) describe: fn() -> Operation,
+    pub(crate) headers: &'static [Header],
+    pub(crate) body: Option<fn() -> BodySchema>,
+    pub(crate) answer: Option<Answer>,
+    /// The statuses that do not follow from parameters and body.
+    pub(crate) statuses: &'static [u16],
+    /// Completes an unusual operation.
+    pub(crate) complete: fn(Operation) -> Operation,
 }
+
+/// The response of success: status, body and description.
+type Answer = (u16, fn() -> BodySchema, &'static str);
 
 impl Route {
     /// Creates a route for management keys. Its denied changes are recorded in the audit log.
     pub(crate) const fn management(
         method: Method,
         pattern: &'static str,
-        handle: for<'c> fn(&'c Call<'c>, &'c Authority, Payload) -> Pending<'c>,
         tag: &'static str,
-        describe: fn() -> Operation,
+        handle: for<'c> fn(&'c Call<'c>, &'c Authority, Payload) -> Pending<'c>,
     ) -> Self {
-        Self::new(method, pattern, Handler::Keyed(KeyedHandler::Management(handle)), tag, describe)
+        Self::new(method, pattern, tag, Handler::Keyed(KeyedHandler::Management(handle)))
     }
 
     /// Creates a route for keys of any kind; the handler checks the kind.
     pub(crate) const fn any_key(
         method: Method,
         pattern: &'static str,
-        handle: for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>,
         tag: &'static str,
-        describe: fn() -> Operation,
+        handle: for<'c> fn(&'c Call<'c>, &'c Principal, Payload) -> Pending<'c>,
     ) -> Self {
-        Self::new(method, pattern, Handler::Keyed(KeyedHandler::AnyKey(handle)), tag, describe)
+        Self::new(method, pattern, tag, Handler::Keyed(KeyedHandler::AnyKey(handle)))
     }
 
     /// Creates a route for any key that is answered from memory.
     pub(crate) const fn memory(
         method: Method,
         pattern: &'static str,
-        handle: fn(&Call<'_>) -> Outcome,
         tag: &'static str,
-        describe: fn() -> Operation,
+        handle: fn(&Call<'_>) -> Outcome,
     ) -> Self {
-        Self::new(method, pattern, Handler::Keyed(KeyedHandler::Memory(handle)), tag, describe)
+        Self::new(method, pattern, tag, Handler::Keyed(KeyedHandler::Memory(handle)))
     }
 
     /// Creates a route without a key, outside the base path.
-    pub(crate) const fn open(
-        pattern: &'static str,
-        handler: OpenHandler,
-        tag: &'static str,
-        describe: fn() -> Operation,
-    ) -> Self {
-        Self::new(Method::Get, pattern, Handler::Open(handler), tag, describe).outside_base()
+    pub(crate) const fn open(pattern: &'static str, tag: &'static str, handler: OpenHandler) -> Self {
+        Self::new(Get, pattern, tag, Handler::Open(handler)).outside_base().any_query()
     }
 
     /// Creates a route below the base path, without a body and with the contract's errors.
-    const fn new(
-        method: Method,
-        pattern: &'static str,
-        handler: Handler,
-        tag: &'static str,
-        describe: fn() -> Operation,
-    ) -> Self {
+    const fn new(method: Method, pattern: &'static str, tag: &'static str, handler: Handler) -> Self {
         Self {
             method,
             under_base: true,
@@ -172,8 +174,16 @@ impl Route {
             reads_body: false,
             clients: Clients::OfContract,
             query: &[],
+            takes_any_query: false,
+            id: "",
+            summary: "",
+            description: "",
             tag,
-            describe,
+            headers: &[],
+            body: None,
+            answer: None,
+            statuses: &[],
+            complete: |operation| operation,
         }
     }
 
@@ -182,14 +192,59 @@ impl Route {
         Self { under_base: false, ..self }
     }
 
+    /// Names the operation.
+    pub(crate) const fn operation(self, id: &'static str, summary: &'static str) -> Self {
+        Self { id, summary, ..self }
+    }
+
+    /// Describes the operation. The key that a management route needs is added.
+    pub(crate) const fn description(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Names the query parameters.
+    pub(crate) const fn query(self, query: &'static [Query]) -> Self {
+        Self { query, ..self }
+    }
+
+    /// Leaves the names of the query parameters to the handler.
+    pub(crate) const fn any_query(self) -> Self {
+        Self { takes_any_query: true, ..self }
+    }
+
+    /// Names the headers that the handler reads.
+    pub(crate) const fn headers(self, headers: &'static [Header]) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// Lets the handler read a body of JSON.
+    pub(crate) const fn body(self, schema: fn() -> BodySchema) -> Self {
+        Self { body: Some(schema), reads_body: true, ..self }
+    }
+
     /// Lets the handler read the body.
     pub(crate) const fn with_body(self) -> Self {
         Self { reads_body: true, ..self }
     }
 
-    /// Names the query parameters of a management route.
-    pub(crate) const fn with_query(self, query: &'static [&'static str]) -> Self {
-        Self { query, ..self }
+    /// Describes the response 200.
+    pub(crate) const fn answer(self, schema: fn() -> BodySchema, description: &'static str) -> Self {
+        Self { answer: Some((200, schema, description)), ..self }
+    }
+
+    /// Describes the response 201.
+    pub(crate) const fn created(self, schema: fn() -> BodySchema, description: &'static str) -> Self {
+        Self { answer: Some((201, schema, description)), ..self }
+    }
+
+    /// Adds statuses that do not follow from parameters and body.
+    pub(crate) const fn also(self, statuses: &'static [u16]) -> Self {
+        Self { statuses, ..self }
+    }
+
+    /// Completes the description of an unusual operation.
+    pub(crate) const fn complete(self, complete: fn(Operation) -> Operation) -> Self {
+        Self { complete, ..self }
     }
 
     /// Serves vendor clients.
@@ -224,6 +279,17 @@ impl Route {
     pub(crate) const fn is_private(&self) -> bool {
         let is_cached = self.is_audited() || !matches!(self.method, Method::Post);
         is_cached && !self.is_open() && !self.is_for_vendor_clients()
+    }
+
+    /// Checks the names of the query parameters.
+    ///
+    /// # Errors
+    /// 400 that names an unknown parameter.
+    pub(super) fn check_query(&self, query: &str) -> Result<(), ApiError> {
+        if self.takes_any_query {
+            return Ok(());
+        }
+        query_parameters::check_names(query, self.query.iter().map(|query| query.name))
     }
 
     fn is_same_path(&self, other: &Self) -> bool {
@@ -462,21 +528,16 @@ mod tests {
     }
 
     #[test]
-    fn management_routes_take_the_described_query_parameters() {
-        for route in ROUTES {
-            let description = serde_json::to_value((route.describe)().description).unwrap();
-            let parameters = description["parameters"].as_array().cloned().unwrap_or_default();
-            let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
-            let mut described: Vec<_> = in_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
-            let mut taken = route.query.to_vec();
-            described.sort_unstable();
-            taken.sort_unstable();
-            if route.is_audited() {
-                assert_eq!(taken, described, "{:?} {}", route.method, route.pattern);
-            } else {
-                assert!(taken.is_empty(), "{}", route.pattern);
-            }
+    fn routes_take_the_described_query_parameters_only() {
+        for route in ROUTES.iter().filter(|route| !route.takes_any_query) {
+            let pattern = route.pattern;
+            let query = route.query.iter().map(|query| query.name).collect::<Vec<_>>().join("=&");
+            let check = |text: &str| route.check_query(text).map_err(|error| error.text().to_owned());
+            assert_eq!(check(&query), Ok(()), "{pattern}");
+            assert!(check("x=1").unwrap_err().starts_with("unknown query parameter"), "{pattern}");
         }
+        let checks_nothing = |route: &&Route| route.takes_any_query && route.is_audited();
+        assert_eq!(ROUTES.iter().find(checks_nothing).map(|route| route.pattern), None);
     }
 
     #[test]

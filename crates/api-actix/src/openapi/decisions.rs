@@ -15,8 +15,12 @@ use super::schemas::{
 use crate::detection::Entry;
 use crate::http::envelope::ErrorEnvelope;
 use crate::http::operation;
-use crate::http::operation::{BodySchema, COMMON_STATUSES, JSON, Operation, Schemas, header, status_description};
+use crate::http::operation::{BodySchema, COMMON_STATUSES, JSON, Operation, Schemas, status_description};
+use crate::http::route_parameters::Header;
 
+const SESSION_ID: Header =
+    Header::new("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256, &[]);
+const CONTENT_ENCODING: Header = Header::new("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16, &[]);
 /// The statuses of every Decisions operation in addition to the common ones.
 const DECISION_STATUSES: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
@@ -41,8 +45,8 @@ pub(crate) fn describe(entry: Entry, under_base: bool) -> Operation {
     }
     let mut operation = Operation::new(id, summary)
         .description(description)
-        .parameter(header("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256))
-        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16));
+        .parameter(SESSION_ID.describe())
+        .parameter(CONTENT_ENCODING.describe());
     operation.description.request_body = Some(body(entry).into());
     operation.description.responses = responses.build();
     operation.schemas = schemas();

@@ -4,34 +4,25 @@ use actix_web::http::Method as HttpMethod;
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use super::{access, container_parameter, file, file_parameter, workspace_parameter};
+use super::{access, file};
 use crate::endpoints::prelude::*;
 use crate::http::download::{self, OCTET_STREAM};
 
 /// `GET …/files/{file_id}/content`: the bytes of a container file.
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/containers/{container_id}/files/{file_id}/content",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::FILES,
-    describe,
-);
-
-fn describe() -> Operation {
-    Operation::new("downloadContainerFile", "Download a container file")
-        .description(
-            "The bytes of the file. A file that is written meanwhile may be a mixture of its versions; promote it for \
-             one version. A body that is shorter than `Content-Length` is incomplete.",
-        )
-        .parameter(container_parameter())
-        .parameter(file_parameter())
-        .parameter(workspace_parameter())
-        .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
-        .add_errors(&[400, 404, 409])
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Get, "/containers/{container_id}/files/{file_id}/content", tags::FILES, |call, caller, _| {
+        Box::pin(handle(call, caller))
+    })
+    .operation("downloadContainerFile", "Download a container file")
+    .description(
+        "The bytes of the file. A file that is written meanwhile may be a mixture of its versions; promote it for \
+         one version. A body that is shorter than `Content-Length` is incomplete.",
+    )
+    .query(&[FILES_WORKSPACE])
+    .complete(|operation| operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n")));
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let access = access(call, caller, &[]).await?;
+    let access = access(call, caller).await?;
     let (container, path) = file(call)?;
     let files = &call.gateway.services.container_files;
     let found = if call.request.method() == HttpMethod::HEAD {

@@ -1,28 +1,20 @@
 //! Deletes container files.
 
-use super::{access, container_parameter, file, file_parameter, workspace_parameter};
+use super::{access, file};
 use crate::endpoints::prelude::*;
 
 /// `DELETE …/files/{file_id}`: deletes a container file.
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Delete,
-    "/containers/{container_id}/files/{file_id}",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::FILES,
-    describe,
-);
-
-fn describe() -> Operation {
-    Operation::new("deleteContainerFile", "Delete a container file")
-        .description("Documents that were promoted from the file stay.")
-        .parameter(container_parameter())
-        .parameter(file_parameter())
-        .parameter(workspace_parameter())
-        .answer(BodySchema::of::<ContainerFileDeleted>(), "The file is deleted", &[400, 404, 409])
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Delete, "/containers/{container_id}/files/{file_id}", tags::FILES, |call, caller, _| {
+        Box::pin(handle(call, caller))
+    })
+    .operation("deleteContainerFile", "Delete a container file")
+    .description("Documents that were promoted from the file stay.")
+    .query(&[FILES_WORKSPACE])
+    .answer(BodySchema::of::<ContainerFileDeleted>, "The file is deleted");
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let access = access(call, caller, &[]).await?;
+    let access = access(call, caller).await?;
     let (container, path) = file(call)?;
     let deleted = call.gateway.services.container_files.delete(access, &container, &path).await;
     if !deleted.map_err(ApiError::store)? {

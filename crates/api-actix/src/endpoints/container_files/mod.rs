@@ -9,12 +9,9 @@ use std::borrow::Cow;
 
 use domain::api_key::{ContentAccess, Principal};
 use domain::container::{ContainerId, ContainerPath};
-use utoipa::openapi::path::Parameter;
 
-use super::files::workspace_parameter;
 use crate::http::call::Call;
 use crate::http::error::ApiError;
-use crate::http::operation::{FILE_ID, example_path};
 use crate::http::parameters;
 
 /// Returns the segment of the path that names the container.
@@ -51,26 +48,15 @@ fn file(call: &Call<'_>) -> Result<(ContainerId, ContainerPath), ApiError> {
     Ok((container, path))
 }
 
-/// Returns the access to the files of the workspace. Checks that the query has no parameters but `workspace_id` and
-/// `further`.
+/// Returns the access to the files of the workspace.
 ///
 /// # Errors
 /// 400 for the query and for another workspace than that of an inference key, 403 for a management key.
-async fn access(call: &Call<'_>, caller: &Principal, further: &[&str]) -> Result<ContentAccess, ApiError> {
-    let query = call.request.query_string();
-    parameters::check_names(query, &[&["workspace_id"], further].concat())?;
-    let named = parameters::resource(query, "workspace_id")?;
+async fn access(call: &Call<'_>, caller: &Principal) -> Result<ContentAccess, ApiError> {
+    let named = parameters::resource(call.request.query_string(), "workspace_id")?;
     Ok(call.gateway.services.choose_files_workspace.of_content(caller, named.as_ref()).await?)
 }
 
 fn invalid(error: impl std::fmt::Display) -> ApiError {
     ApiError::invalid(error.to_string())
-}
-
-pub(super) fn container_parameter() -> Parameter {
-    example_path("container_id", "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -", "sess_demo")
-}
-
-pub(super) fn file_parameter() -> Parameter {
-    example_path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path", FILE_ID)
 }

@@ -2,37 +2,32 @@
 
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use domain::operation::{ContainerPlace, PutContainerFileError};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::read::ContainerFileView;
-use super::{container, container_parameter, invalid, workspace_parameter};
+use super::{container, invalid};
 use crate::endpoints::prelude::*;
 use crate::endpoints::workspaces::of_filter;
-use crate::http::operation;
 use crate::http::upload::upload;
 
 /// `PUT …/files?path=…`: writes a file into a container.
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Put,
-    "/containers/{container_id}/files",
-    |call, by, payload| Box::pin(handle(call, by, payload)),
-    tags::FILES,
-    describe,
-)
-.with_body()
-.with_query(&["workspace_id", "path"]);
-
-fn describe() -> Operation {
-    let path = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(1_024));
-    let description = "The body is the content of the file, of any type, and is not held in memory. An existing file is \
-                       replaced as a whole; a broken upload leaves nothing. A container may have 10,000 files and 10 GiB.";
-    Operation::management("putContainerFile", "Write a container file", description)
-        .parameter(container_parameter())
-        .parameter(operation::query("path", "The relative path of the file in the container. Required.", path))
-        .parameter(workspace_parameter())
-        .bytes("The content of the file")
-        .answer(BodySchema::of::<ContainerFileView>(), "The written file", &[400, 404, 409, 415])
-}
+pub(crate) const ROUTE: Route =
+    Route::management(Put, "/containers/{container_id}/files", tags::FILES, |call, by, payload| {
+        Box::pin(handle(call, by, payload))
+    })
+    .operation("putContainerFile", "Write a container file")
+    .description(
+        "The body is the content of the file, of any type, and is not held in memory. An existing file is \
+         replaced as a whole; a broken upload leaves nothing. A container may have 10,000 files and 10 GiB.",
+    )
+    .query(&[
+        Query::new("path", "The relative path of the file in the container. Required.", || {
+            text().min_length(Some(1)).max_length(Some(1_024))
+        }),
+        FILES_WORKSPACE,
+    ])
+    .with_body()
+    .answer(BodySchema::of::<ContainerFileView>, "The written file")
+    .complete(|operation| operation.bytes("The content of the file"));
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();

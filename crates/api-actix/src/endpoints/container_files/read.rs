@@ -2,11 +2,10 @@
 
 use domain::container::ContainerId;
 use domain::file::{ContainerFile, FilePosition};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{access, container, container_parameter, file, file_parameter, invalid, workspace_parameter};
+use super::{access, container, file, invalid};
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::route_parameters::AFTER;
 
 /// The size of a page without `limit`.
 const DEFAULT_LIMIT: usize = 100;
@@ -14,28 +13,17 @@ const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
 /// `GET …/files`: lists the files of a container.
-pub(crate) const LIST: Route = Route::any_key(
-    Method::Get,
-    "/containers/{container_id}/files",
-    |call, caller, _| Box::pin(handle_list(call, caller)),
-    tags::FILES,
-    describe_list,
-);
-
-fn describe_list() -> Operation {
-    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
-    let after = ObjectBuilder::new().schema_type(Type::String);
-    Operation::new("listContainerFiles", "List the files of a container")
-        .description("In bytewise order of their paths. An unknown container is an empty page.")
-        .parameter(container_parameter())
-        .parameter(workspace_parameter())
-        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
-        .parameter(operation::query("after", "The `last_id` of the page before.", after))
-        .answer(BodySchema::of::<ContainerFileListView>(), "The files", &[400, 404, 409])
-}
+pub(crate) const LIST: Route =
+    Route::any_key(Get, "/containers/{container_id}/files", tags::FILES, |call, caller, _| {
+        Box::pin(handle_list(call, caller))
+    })
+    .operation("listContainerFiles", "List the files of a container")
+    .description("In bytewise order of their paths. An unknown container is an empty page.")
+    .query(&[FILES_WORKSPACE, CURSOR_LIMIT, AFTER])
+    .answer(BodySchema::of::<ContainerFileListView>, "The files");
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let access = access(call, caller, &["limit", "after"]).await?;
+    let access = access(call, caller).await?;
     let container = container(call)?;
     let query = call.request.query_string();
     let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
@@ -56,24 +44,16 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
 }
 
 /// `GET …/files/{file_id}`: reads the record of a container file.
-pub(crate) const GET: Route = Route::any_key(
-    Method::Get,
-    "/containers/{container_id}/files/{file_id}",
-    |call, caller, _| Box::pin(handle_get(call, caller)),
-    tags::FILES,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    Operation::new("getContainerFile", "Get the record of a container file")
-        .parameter(container_parameter())
-        .parameter(file_parameter())
-        .parameter(workspace_parameter())
-        .answer(BodySchema::of::<ContainerFileView>(), "The file", &[400, 404, 409])
-}
+pub(crate) const GET: Route =
+    Route::any_key(Get, "/containers/{container_id}/files/{file_id}", tags::FILES, |call, caller, _| {
+        Box::pin(handle_get(call, caller))
+    })
+    .operation("getContainerFile", "Get the record of a container file")
+    .query(&[FILES_WORKSPACE])
+    .answer(BodySchema::of::<ContainerFileView>, "The file");
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let access = access(call, caller, &[]).await?;
+    let access = access(call, caller).await?;
     let (container, path) = file(call)?;
     let found = call.gateway.services.container_files.get(access, &container, &path).await;
     let found = found.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;

@@ -5,26 +5,21 @@ use domain::authority::Right;
 use super::record::{DestinationChange, DestinationRequest};
 use super::{fields, record, stored_response};
 use crate::endpoints::prelude::*;
-use crate::http::operation::{idempotency_key, if_match};
 
 /// `POST …/observability/destinations`: creates a destination.
-pub(crate) const CREATE: Route = Route::management(
-    Method::Post,
-    "/observability/destinations",
-    |call, key, payload| Box::pin(handle_create(call, key, payload)),
-    tags::DESTINATIONS,
-    describe_create,
-)
-.with_body();
-
-fn describe_create() -> Operation {
-    let description = "The destination first receives a test request (header `x-test-connection: true`) and must \
-                       answer with 2xx or 400. A workspace has at most five destinations of each type.";
-    Operation::management("createDestination", "Create a trace destination", description)
-        .body(BodySchema::of::<DestinationRequest>(), None)
-        .parameter(idempotency_key())
-        .created(record::response(), "The destination", &[400, 404, 409, 415])
-}
+pub(crate) const CREATE: Route =
+    Route::management(Post, "/observability/destinations", tags::DESTINATIONS, |call, key, payload| {
+        Box::pin(handle_create(call, key, payload))
+    })
+    .operation("createDestination", "Create a trace destination")
+    .description(
+        "The destination first receives a test request (header `x-test-connection: true`) and must answer with \
+         2xx or 400. A workspace has at most five destinations of each type.",
+    )
+    .body(BodySchema::of::<DestinationRequest>)
+    .headers(&[IDEMPOTENCY_KEY])
+    .created(record::response, "The destination")
+    .also(&[404]);
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -38,25 +33,19 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `PATCH …/observability/destinations/{id}`: changes a destination.
-pub(crate) const UPDATE: Route = Route::management(
-    Method::Patch,
-    "/observability/destinations/{id}",
-    |call, key, payload| Box::pin(handle_update(call, key, payload)),
-    tags::DESTINATIONS,
-    describe_update,
-)
-.with_body();
-
-fn describe_update() -> Operation {
-    let description = "Changes the given members; `config` as a whole, except that an absent `secret` and masked \
-                       values stay. A change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port requires all secrets \
-                       again: header values, secret, query.";
-    Operation::management("updateDestination", "Update a trace destination", description)
-        .body(BodySchema::of::<DestinationChange>(), None)
-        .answer(record::response(), "The updated destination", &[400, 404, 409, 412, 415])
-        .parameter(if_match())
-        .parameter(path("id", "The destination's id, or its unique name."))
-}
+pub(crate) const UPDATE: Route =
+    Route::management(Patch, "/observability/destinations/{id}", tags::DESTINATIONS, |call, key, payload| {
+        Box::pin(handle_update(call, key, payload))
+    })
+    .operation("updateDestination", "Update a trace destination")
+    .description(
+        "Changes the given members; `config` as a whole, except that an absent `secret` and masked values stay. A \
+         change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port \
+         requires all secrets again: header values, secret, query.",
+    )
+    .body(BodySchema::of::<DestinationChange>)
+    .headers(&[IF_MATCH])
+    .answer(record::response, "The updated destination");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -67,21 +56,14 @@ async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `DELETE …/observability/destinations/{id}`: deletes a destination.
-pub(crate) const DELETE: Route = Route::management(
-    Method::Delete,
-    "/observability/destinations/{id}",
-    |call, key, _| Box::pin(handle_delete(call, key)),
-    tags::DESTINATIONS,
-    describe_delete,
-);
-
-fn describe_delete() -> Operation {
-    let body = BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion.");
-    Operation::management("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.")
-        .parameter(if_match())
-        .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path("id", "The destination's id, or its unique name."))
-}
+pub(crate) const DELETE: Route =
+    Route::management(Delete, "/observability/destinations/{id}", tags::DESTINATIONS, |call, key, _| {
+        Box::pin(handle_delete(call, key))
+    })
+    .operation("deleteDestination", "Delete a trace destination")
+    .description("Pending deliveries are dropped.")
+    .headers(&[IF_MATCH])
+    .answer(|| BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."), "Deleted");
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     call.gateway.services.destinations.delete(&call.change(by)?, &call.id()?).await?;

@@ -5,25 +5,21 @@ use domain::observability::find_key_hashes;
 use super::record::DestinationView;
 use super::{record, stored_response};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
+use crate::endpoints::workspaces::{self};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/observability/destinations`: lists destinations.
-pub(crate) const LIST: Route = Route::management(
-    Method::Get,
-    "/observability/destinations",
-    |call, by, _| Box::pin(handle_list(call, by)),
-    tags::DESTINATIONS,
-    describe_list,
-)
-.with_query(&LIST_PARAMETERS);
-
-fn describe_list() -> Operation {
-    let body = BodySchema::page::<DestinationView>("DestinationListResponse", "A page of trace destinations.");
-    let operation = Operation::management("listDestinations", "List trace destinations", "Oldest first.")
-        .parameter(describe_filter(ALL_WORKSPACES));
-    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The destinations", &[400, 404, 409])
-}
+pub(crate) const LIST: Route =
+    Route::management(Get, "/observability/destinations", tags::DESTINATIONS, |call, by, _| {
+        Box::pin(handle_list(call, by))
+    })
+    .operation("listDestinations", "List trace destinations")
+    .description("Oldest first.")
+    .query(&[WORKSPACE, OFFSET, LIMIT])
+    .answer(
+        || BodySchema::page::<DestinationView>("DestinationListResponse", "A page of trace destinations."),
+        "The destinations",
+    );
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -35,20 +31,13 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/observability/destinations/{id}`: reads a destination.
-pub(crate) const GET: Route = Route::management(
-    Method::Get,
-    "/observability/destinations/{id}",
-    |call, by, _| Box::pin(handle_get(call, by)),
-    tags::DESTINATIONS,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    let description = "Header values, the secret and the URL query are masked.";
-    Operation::management("getDestination", "Get a trace destination", description)
-        .answer(record::response(), "The destination", &[404, 409])
-        .parameter(path("id", "The destination's id, or its unique name."))
-}
+pub(crate) const GET: Route =
+    Route::management(Get, "/observability/destinations/{id}", tags::DESTINATIONS, |call, by, _| {
+        Box::pin(handle_get(call, by))
+    })
+    .operation("getDestination", "Get a trace destination")
+    .description("Header values, the secret and the URL query are masked.")
+    .answer(record::response, "The destination");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.destinations.get(by, &call.id()?).await?;

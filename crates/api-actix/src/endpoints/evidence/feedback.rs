@@ -12,28 +12,22 @@ use super::generation_id;
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
-use crate::http::operation::idempotency_key;
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Post,
-    "/generation/feedback",
-    |call, caller, payload| Box::pin(handle(call, caller, payload)),
-    tags::EVIDENCE,
-    describe,
-)
-.with_body();
-
-fn describe() -> Operation {
-    let description = "An inference key labels answers of its workspace, a management key with the access `write` those \
-                       of its workspaces. All labels are stored, or none. The same content again changes nothing; \
-                       another value is a new version. `category` is logged, `comment` is not kept.";
-    let response = BodySchema::data::<SuccessView>("FeedbackResponse", "A confirmation.");
-    Operation::new("submitFeedback", "Submit feedback on an answer")
-        .description(description)
-        .body(BodySchema::of::<FeedbackRequest>(), None)
-        .parameter(idempotency_key())
-        .answer(response, "The feedback was taken", &[400, 404, 409, 415])
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Post, "/generation/feedback", tags::EVIDENCE, |call, caller, payload| {
+        Box::pin(handle(call, caller, payload))
+    })
+    .any_query()
+    .operation("submitFeedback", "Submit feedback on an answer")
+    .description(
+        "An inference key labels answers of its workspace, a management key with the access `write` those of its \
+         workspaces. All labels are stored, or none. The same content again changes nothing; another value is a \
+         new version. `category` is logged, `comment` is not kept.",
+    )
+    .body(BodySchema::of::<FeedbackRequest>)
+    .headers(&[IDEMPOTENCY_KEY])
+    .answer(|| BodySchema::data::<SuccessView>("FeedbackResponse", "A confirmation."), "The feedback was taken")
+    .also(&[404]);
 
 async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;

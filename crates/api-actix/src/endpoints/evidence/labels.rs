@@ -9,26 +9,20 @@ use super::generation_id;
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
-use crate::http::operation::idempotency_key;
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/labels",
-    |call, by, payload| Box::pin(handle(call, by, payload)),
-    tags::EVIDENCE,
-    describe,
-)
-.with_body();
-
-fn describe() -> Operation {
-    let description = "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by \
-                       itself. The same content again changes nothing.";
-    let response = BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels.");
-    Operation::management("addLabels", "Label answers", description)
-        .body(BodySchema::of::<LabelsRequest>(), None)
-        .parameter(idempotency_key())
-        .answer(response, "The effects, with the rejected labels", &[400, 409, 415])
-}
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/labels", tags::EVIDENCE, |call, by, payload| Box::pin(handle(call, by, payload)))
+        .operation("addLabels", "Label answers")
+        .description(
+            "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by itself. The \
+             same content again changes nothing.",
+        )
+        .body(BodySchema::of::<LabelsRequest>)
+        .headers(&[IDEMPOTENCY_KEY])
+        .answer(
+            || BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels."),
+            "The effects, with the rejected labels",
+        );
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;

@@ -3,67 +3,39 @@
 use std::sync::Arc;
 
 use domain::evidence::{EvidenceFilter, ListEvidence};
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{EvidenceView, csv_head, evidence_csv_line};
 use crate::endpoints::prelude::*;
 use crate::endpoints::presets;
+use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::members::invalid;
 use crate::http::response::CursorPage;
-use crate::http::{export, operation};
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/evidence",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::EVIDENCE,
-    describe,
-);
-
-const PARAMETERS: [&str; 11] = [
-    "preset",
-    "workspace_id",
-    "version",
-    "question",
-    "model",
-    "since",
-    "until",
-    "labelled",
-    "cursor",
-    "limit",
-    "format",
-];
-
-fn describe() -> Operation {
-    let body = BodySchema::cursor_page::<EvidenceView<'_>>("EvidenceListResponse", "Evidence of answers.");
-    let (_, _, max) = parameters::PAGE_LIMITS;
-    let integer = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    let labelled = ObjectBuilder::new().schema_type(Type::Boolean);
-    Operation::new("listEvidence", "List the evidence of a preset")
+pub(crate) const ROUTE: Route =
+    Route::any_key(Get, "/evidence", tags::EVIDENCE, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("listEvidence", "List the evidence of a preset")
         .description("One row a question, newest first. An inference key reads the presets of its workspace.")
-        .parameter(text("preset", "The preset's slug; required."))
-        .parameter(presets::workspace_parameter())
-        .parameter(operation::query("version", "The number of the version.", integer()))
-        .parameter(text("question", "The name of the question."))
-        .parameter(text("model", "The id of the model that answered."))
-        .parameter(text("since", "Requests that began at this time or later: a date or an RFC 3339 time in UTC."))
-        .parameter(text("until", "Requests that began before this time."))
-        .parameter(operation::query("labelled", "Only answers with a label, or without one.", labelled))
-        .parameter(text("cursor", "The `next_cursor` of the page before."))
-        .parameter(operation::query("limit", "The size of a page; 100 by default.", integer().maximum(Some(max))))
-        .answer(body, "The evidence", &[400, 404, 409])
-        .exported()
-}
-
-fn text(name: &str, description: &str) -> Parameter {
-    operation::query(name, description, ObjectBuilder::new().schema_type(Type::String))
-}
+        .query(&[
+            Query::text("preset", "The preset's slug; required."),
+            PRESET_WORKSPACE,
+            Query::new("version", "The number of the version.", || number(1, None)),
+            Query::text("question", "The name of the question."),
+            Query::text("model", "The id of the model that answered."),
+            Query::text("since", "Requests that began at this time or later: a date or an RFC 3339 time in UTC."),
+            Query::text("until", "Requests that began before this time."),
+            Query::flag("labelled", "Only answers with a label, or without one."),
+            CURSOR,
+            CURSOR_LIMIT,
+            FORMAT,
+        ])
+        .answer(
+            || BodySchema::cursor_page::<EvidenceView<'_>>("EvidenceListResponse", "Evidence of answers."),
+            "The evidence",
+        );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &PARAMETERS)?;
     let format = ExportFormat::read(query, &["cursor", "limit"])?;
     let (limit, cursor) = (parameters::page_limit(query)?, parameters::value(query, "cursor")?);
     let filter = filter(call, caller, query).await?;
@@ -111,14 +83,4 @@ async fn export(call: &Call<'_>, list: Arc<ListEvidence>, format: ExportFormat, 
         Ok((!rows.is_empty()).then(|| rows.iter().map(line).collect()))
     };
     export::respond(call, (format, "evidence", place), head, filter, next)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn described_parameters_are_known() {
-        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
-    }
 }

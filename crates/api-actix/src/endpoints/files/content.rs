@@ -5,38 +5,32 @@ use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderValue};
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use super::{find, id_parameter, named_workspace, workspace_parameter};
+use super::{QUERY, find, named_workspace};
 use crate::endpoints::prelude::*;
 use crate::http::download::{self, OCTET_STREAM, Selection};
-use crate::http::operation::header;
 use crate::http::response::{is_known, not_modified};
+use crate::http::route_parameters::Header;
 
 /// `GET /files/{id}/content`: the bytes of a document, or one range of them.
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/files/{id}/content",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::FILES,
-    describe,
-);
-
-fn describe() -> Operation {
-    Operation::new("downloadFile", "Download a file")
+pub(crate) const ROUTE: Route =
+    Route::any_key(Get, "/files/{id}/content", tags::FILES, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("downloadFile", "Download a file")
         .description(
             "The bytes of the file. Its media type is the `mime_type` of its record. The entity tag is the SHA-256 of \
              the content. A body that is shorter than `Content-Length` is incomplete.",
         )
-        .parameter(id_parameter())
-        .parameter(workspace_parameter())
-        .parameter(header("Range", "One range of bytes. Several ranges and malformed ones select the whole.", 256))
-        .parameter(header("If-Range", "The entity tag of the version that `Range` is of.", 256))
-        .parameter(if_none_match())
-        .text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
-        .add_errors(&[206, 304, 400, 404, 409, 416])
-}
+        .query(&QUERY)
+        .headers(&[RANGE, IF_RANGE, IF_NONE_MATCH])
+        .complete(|operation| {
+            operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
+        });
+
+const RANGE: Header =
+    Header::new("Range", "One range of bytes. Several ranges and malformed ones select the whole.", 256, &[206, 416]);
+const IF_RANGE: Header = Header::new("If-Range", "The entity tag of the version that `Range` is of.", 256, &[]);
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let named = named_workspace(call, &[])?;
+    let named = named_workspace(call)?;
     let access = call.gateway.services.choose_files_workspace.of_content(caller, named.as_ref()).await?;
     let document = find(call, access.workspace_id()).await?;
     let (headers, size) = (call.request.headers(), document.size_bytes);

@@ -4,28 +4,19 @@ use domain::authority::Right;
 use domain::ids::DocumentId;
 
 use super::shapes::{Shape, deleted_schema};
-use super::{id_parameter, workspace, workspace_parameter};
+use super::{QUERY, workspace};
 use crate::endpoints::prelude::*;
 
 /// `DELETE /files/{id}`: deletes a document with its bytes.
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Delete,
-    "/files/{id}",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::FILES,
-    describe,
-);
-
-fn describe() -> Operation {
-    Operation::new("deleteFile", "Delete a file")
+pub(crate) const ROUTE: Route =
+    Route::any_key(Delete, "/files/{id}", tags::FILES, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("deleteFile", "Delete a file")
         .description("Deletes the file for good and returns its bytes to the workspace's storage quota.")
-        .parameter(id_parameter())
-        .parameter(workspace_parameter())
-        .answer(deleted_schema(), "The file is deleted", &[400, 404, 409])
-}
+        .query(&QUERY)
+        .answer(deleted_schema, "The file is deleted");
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let workspace_id = workspace(call, caller, Right::Write, &[]).await?;
+    let workspace_id = workspace(call, caller, Right::Write).await?;
     let id: DocumentId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
     let deleted = call.gateway.services.delete_document.execute(workspace_id, &id, &call.actor(caller)).await;
     let deleted = deleted.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;

@@ -3,12 +3,11 @@
 use domain::authority::Right;
 use domain::file::ReadDocuments;
 use domain::ids::{DocumentId, WorkspaceId};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::shapes::{Shape, file_schema, list_schema};
-use super::{find, id_parameter, workspace, workspace_parameter};
+use super::{BETA, PROVIDER, QUERY, find, workspace};
 use crate::endpoints::prelude::*;
-use crate::http::operation;
+use crate::http::route_parameters::AFTER;
 
 /// The size of a page without `limit`.
 const DEFAULT_LIMIT: usize = 100;
@@ -18,34 +17,28 @@ const MAX_LIMIT: usize = 1_000;
 const POSITIONS: [&str; 3] = ["cursor", "after", "after_id"];
 
 /// `GET /files`: lists documents.
-pub(crate) const LIST: Route = Route::any_key(
-    Method::Get,
-    "/files",
-    |call, caller, _| Box::pin(handle_list(call, caller)),
-    tags::FILES,
-    describe_list,
-);
-
-fn describe_list() -> Operation {
-    let text = || ObjectBuilder::new().schema_type(Type::String);
-    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX_LIMIT));
-    Operation::new("listFiles", "List the files of the workspace")
+pub(crate) const LIST: Route =
+    Route::any_key(Get, "/files", tags::FILES, |call, caller, _| Box::pin(handle_list(call, caller)))
+        .operation("listFiles", "List the files of the workspace")
         .description(
             "Oldest first. At most one of `cursor`, `after` and `after_id` selects the page. The shape of the answer \
              follows the headers `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
         )
-        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
-        .parameter(operation::query("cursor", "The `cursor` of the page before.", text().max_length(Some(256))))
-        .parameter(operation::query("after", "The `last_id` of the page before.", text()))
-        .parameter(operation::query("after_id", "The same as `after`.", text()))
-        .parameter(operation::query("order", "The order of the list.", text().enum_values(Some(["asc"]))))
-        .parameter(workspace_parameter())
-        .answer(list_schema(), "The files", &[400, 404, 409])
-}
+        .query(&[
+            CURSOR_LIMIT,
+            Query::new("cursor", "The `cursor` of the page before.", || text().max_length(Some(256))),
+            AFTER,
+            Query::text("after_id", "The same as `after`."),
+            Query::new("order", "The order of the list.", || text().enum_values(Some(["asc"]))),
+            FILES_WORKSPACE,
+            PROVIDER,
+            BETA,
+            Query::undescribed("before_id"),
+        ])
+        .answer(list_schema, "The files");
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let further = [&POSITIONS[..], &["limit", "order", "before_id"]].concat();
-    let workspace_id = workspace(call, caller, Right::Read, &further).await?;
+    let workspace_id = workspace(call, caller, Right::Read).await?;
     let query = call.request.query_string();
     let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -79,23 +72,14 @@ fn position(query: &str, workspace_id: WorkspaceId) -> Result<Option<DocumentId>
 }
 
 /// `GET /files/{id}`: reads the record of a document.
-pub(crate) const GET: Route = Route::any_key(
-    Method::Get,
-    "/files/{id}",
-    |call, caller, _| Box::pin(handle_get(call, caller)),
-    tags::FILES,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    Operation::new("getFile", "Get the record of a file")
-        .parameter(id_parameter())
-        .parameter(workspace_parameter())
-        .answer(file_schema(), "The file", &[400, 404, 409])
-}
+pub(crate) const GET: Route =
+    Route::any_key(Get, "/files/{id}", tags::FILES, |call, caller, _| Box::pin(handle_get(call, caller)))
+        .operation("getFile", "Get the record of a file")
+        .query(&QUERY)
+        .answer(file_schema, "The file");
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
-    let workspace_id = workspace(call, caller, Right::Read, &[]).await?;
+    let workspace_id = workspace(call, caller, Right::Read).await?;
     Ok(Shape::of(call).file(&find(call, workspace_id).await?))
 }
 

@@ -5,21 +5,20 @@ use wires::client::check_names;
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self, ALL_WORKSPACES, LIST_PARAMETERS, describe_filter};
+use crate::endpoints::workspaces::{self};
 use crate::http::change::RecordResponse;
-use crate::http::operation::{idempotency_key, if_match};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 use crate::http::response::time;
 
 /// `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
-pub(crate) const LIST: Route = Route::management(
-    Method::Get,
-    "/guardrails/{id}/assignments/keys",
-    |call, by, _| Box::pin(handle_list(call, by)),
-    tags::GUARDRAILS,
-    describe_list,
-)
-.with_query(&["offset", "limit"]);
+pub(crate) const LIST: Route =
+    Route::management(Get, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, |call, by, _| {
+        Box::pin(handle_list(call, by))
+    })
+    .operation("listGuardrailKeyAssignments", "List the keys of a guardrail")
+    .description("Newest assignment first.")
+    .query(&[OFFSET, LIMIT])
+    .answer(list_response, "The assignments");
 
 /// A key assigned to a guardrail.
 #[derive(Serialize, ToSchema)]
@@ -62,18 +61,6 @@ fn respond(page: &AssignmentPage) -> Outcome {
     Ok(Page::respond(page.assignments.iter().map(AssignmentView::new).collect(), page.total))
 }
 
-fn describe_list() -> Operation {
-    let body = list_response();
-    let operation = Operation::management(
-        "listGuardrailKeyAssignments",
-        "List the keys of a guardrail",
-        "Newest assignment first.",
-    );
-    PageRange::describe(operation, DEFAULT_LIMIT)
-        .answer(body, "The assignments", &[400, 404, 409])
-        .parameter(path("id", "The guardrail's id, or its unique name."))
-}
-
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let PageRange { offset, limit } = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
     let page = call.routed().guardrails.list_assigned_keys(by, &call.id()?, offset, limit).await?;
@@ -81,25 +68,14 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/guardrails/assignments/keys`: lists the keys of all guardrails.
-pub(crate) const LIST_ALL: Route = Route::management(
-    Method::Get,
-    "/guardrails/assignments/keys",
-    |call, by, _| Box::pin(handle_list_all(call, by)),
-    tags::GUARDRAILS,
-    describe_list_all,
-)
-.with_query(&LIST_PARAMETERS);
-
-fn describe_list_all() -> Operation {
-    let body = list_response();
-    let operation = Operation::management(
-        "listKeyAssignments",
-        "List keys with a guardrail",
-        "By guardrail, newest assignment first.",
-    )
-    .parameter(describe_filter(ALL_WORKSPACES));
-    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The assignments", &[400, 404, 409])
-}
+pub(crate) const LIST_ALL: Route =
+    Route::management(Get, "/guardrails/assignments/keys", tags::GUARDRAILS, |call, by, _| {
+        Box::pin(handle_list_all(call, by))
+    })
+    .operation("listKeyAssignments", "List keys with a guardrail")
+    .description("By guardrail, newest assignment first.")
+    .query(&[WORKSPACE, OFFSET, LIMIT])
+    .answer(list_response, "The assignments");
 
 async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -109,30 +85,21 @@ async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `POST …/guardrails/{id}/assignments/keys/remove`: removes keys from a guardrail.
-pub(crate) const REMOVE: Route = Route::management(
-    Method::Post,
-    "/guardrails/{id}/assignments/keys/remove",
-    |call, key, payload| Box::pin(handle_remove(call, key, payload)),
-    tags::GUARDRAILS,
-    describe_remove,
-)
-.with_body();
+pub(crate) const REMOVE: Route =
+    Route::management(Post, "/guardrails/{id}/assignments/keys/remove", tags::GUARDRAILS, |call, key, payload| {
+        Box::pin(handle_remove(call, key, payload))
+    })
+    .operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail")
+    .description("Keys without this guardrail are skipped and not counted.")
+    .body(BodySchema::of::<AssignKeysRequest>)
+    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+    .answer(BodySchema::of::<UnassignedView>, "The number of removed assignments");
 
 /// The number of removed assignments.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RemoveKeysResponse)]
 struct UnassignedView {
     unassigned_count: u64,
-}
-
-fn describe_remove() -> Operation {
-    let description = "Keys without this guardrail are skipped and not counted.";
-    Operation::management("removeKeysFromGuardrail", "Bulk remove keys from a guardrail", description)
-        .body(BodySchema::of::<AssignKeysRequest>(), None)
-        .parameter(if_match())
-        .parameter(idempotency_key())
-        .answer(BodySchema::of::<UnassignedView>(), "The number of removed assignments", &[400, 404, 409, 412, 415])
-        .parameter(path("id", "The guardrail's id, or its unique name."))
 }
 
 async fn handle_remove(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {

@@ -14,25 +14,17 @@ use crate::detection::Entry;
 use crate::endpoints::prelude::*;
 use crate::http::response::{FilterAction, ResetInterval, opaque, time, usd};
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/guardrails/{id}/explain",
-    |call, key, payload| Box::pin(handle(call, key, payload)),
-    tags::GUARDRAILS,
-    describe,
-)
-.with_body();
-
-fn describe() -> Operation {
-    let response = BodySchema::data::<ExplanationView<'_>>("ExplainResponse", "An explanation.");
-    let description = "Returns whether a key with this guardrail could send this body to the model, the deciding \
-                       rule, and the redacted content. Nothing is sent, held or charged; the current health of \
-                       endpoints is ignored.";
-    Operation::management("explainGuardrail", "Explain the handling of a request", description)
-        .body(BodySchema::of::<ExplainRequest>(), None)
-        .answer(response, "The explanation", &[400, 404, 409, 415])
-        .parameter(path("id", "The guardrail's id, or its unique name."))
-}
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/guardrails/{id}/explain", tags::GUARDRAILS, |call, key, payload| {
+        Box::pin(handle(call, key, payload))
+    })
+    .operation("explainGuardrail", "Explain the handling of a request")
+    .description(
+        "Returns whether a key with this guardrail could send this body to the model, the deciding rule, and the \
+         redacted content. Nothing is sent, held or charged; the current health of endpoints is ignored.",
+    )
+    .body(BodySchema::of::<ExplainRequest>)
+    .answer(|| BodySchema::data::<ExplanationView<'_>>("ExplainResponse", "An explanation."), "The explanation");
 
 /// The members of a request to explain.
 const NAMES: [&str; 2] = ["key_hash", "body"];

@@ -5,33 +5,25 @@ use domain::authority::Right;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
-use super::{default_for, default_workspace, fields, name, path_name, record, respond, respond_secret, with_usage};
+use super::{default_for, default_workspace, fields, name, record, respond, respond_secret, with_usage};
 use crate::endpoints::prelude::*;
 use crate::http::members::located;
-use crate::http::operation::{idempotency_key, if_match, unique_name};
 
 /// `POST …/keys`: creates a key.
-pub(crate) const CREATE: Route = Route::management(
-    Method::Post,
-    "/keys",
-    |call, by, payload| Box::pin(handle_create(call, by, payload)),
-    tags::KEYS,
-    describe_create,
-)
-.with_body()
-.with_query(&[parameters::UNIQUE_NAME]);
-
-fn describe_create() -> Operation {
-    let description = "Returns the secret, which is shown once. Members that published clients send and that have no \
-                       function here are accepted with their neutral value only.";
-    Operation::management("createKey", "Create a key", description)
-        .body(BodySchema::of::<CreateKeyRequest>(), None)
-        .parameter(idempotency_key())
-        .parameter(unique_name(
+pub(crate) const CREATE: Route =
+    Route::management(Post, "/keys", tags::KEYS, |call, by, payload| Box::pin(handle_create(call, by, payload)))
+        .operation("createKey", "Create a key")
+        .description(
+            "Returns the secret, which is shown once. Members that published clients send and that have no function \
+             here are accepted with their neutral value only.",
+        )
+        .query(&[Query::unique_name(
             "True rejects a name that another key of the workspace, or another management key, has.",
-        ))
-        .created(BodySchema::of::<SecretView<'_>>(), "The key and its secret", &[400, 404, 409, 415])
-}
+        )])
+        .body(BodySchema::of::<CreateKeyRequest>)
+        .headers(&[IDEMPOTENCY_KEY])
+        .created(BodySchema::of::<SecretView<'_>>, "The key and its secret")
+        .also(&[404]);
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let is_unique = parameters::unique_name(call.request.query_string())?;
@@ -67,24 +59,14 @@ fn workspace_error(error: ChooseWorkspaceError) -> ApiError {
 }
 
 /// `PATCH …/keys/{hash}`: changes a key.
-pub(crate) const UPDATE: Route = Route::management(
-    Method::Patch,
-    "/keys/{hash}",
-    |call, by, payload| Box::pin(handle_update(call, by, payload)),
-    tags::KEYS,
-    describe_update,
-)
-.with_body();
-
-fn describe_update() -> Operation {
-    let description = "Changes the given members; null clears a member. A change is effective on every replica within \
-                       a second.";
-    Operation::management("updateKey", "Update a key", description)
-        .body(BodySchema::of::<UpdateKeyRequest>(), None)
-        .parameter(if_match())
-        .answer(record::response(), "The updated key", &[400, 404, 409, 412, 415])
-        .parameter(path_name())
-}
+pub(crate) const UPDATE: Route = Route::management(Patch, "/keys/{hash}", tags::KEYS, |call, by, payload| {
+    Box::pin(handle_update(call, by, payload))
+})
+.operation("updateKey", "Update a key")
+.description("Changes the given members; null clears a member. A change is effective on every replica within a second.")
+.body(BodySchema::of::<UpdateKeyRequest>)
+.headers(&[IF_MATCH])
+.answer(record::response, "The updated key");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Keys)?;
@@ -98,21 +80,12 @@ async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `DELETE …/keys/{hash}`: deletes a key.
-pub(crate) const DELETE: Route = Route::management(
-    Method::Delete,
-    "/keys/{hash}",
-    |call, by, _| Box::pin(handle_delete(call, by)),
-    tags::KEYS,
-    describe_delete,
-);
-
-fn describe_delete() -> Operation {
-    let body = BodySchema::named::<Deleted>("ApiKeyDeletedResponse", "Confirms the deletion of a key.");
-    Operation::management("deleteKey", "Delete a key", "The key is rejected on every replica within a second.")
-        .parameter(if_match())
-        .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path_name())
-}
+pub(crate) const DELETE: Route =
+    Route::management(Delete, "/keys/{hash}", tags::KEYS, |call, by, _| Box::pin(handle_delete(call, by)))
+        .operation("deleteKey", "Delete a key")
+        .description("The key is rejected on every replica within a second.")
+        .headers(&[IF_MATCH])
+        .answer(|| BodySchema::named::<Deleted>("ApiKeyDeletedResponse", "Confirms the deletion of a key."), "Deleted");
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     call.gateway.services.manage_keys.delete(&call.change(by)?, &name(call)?).await?;

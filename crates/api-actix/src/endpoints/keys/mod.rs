@@ -12,24 +12,17 @@ use domain::authority::Authority;
 use domain::naming::{NameError, ResourceName};
 use domain::secret::ApiKeySecret;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
-use utoipa::openapi::path::Parameter;
 
 use crate::http::call::Call;
 use crate::http::change::RecordResponse;
 use crate::http::error::ApiError;
 use crate::http::members::located;
-use crate::http::operation::path;
 
 use record::KeyView;
 
 /// Returns the name in the path. A segment that is not valid UTF-8 names no key.
 fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {
     Ok(ResourceName::new(call.id()?))
-}
-
-/// Describes the name in the path.
-fn path_name() -> Parameter {
-    path("hash", "The key's hash, a unique prefix of it (8 digits or more), its id, or its unique name.")
 }
 
 /// Returns the id of the default workspace if the caller sees management keys: clients decode no null in its place.

@@ -2,56 +2,33 @@
 
 use domain::api_key::{ApiKey, KeyFilter, KeyListFilter, OwnLimit};
 use serde_json::json;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::record::{KeyView, LimitedKeyView};
-use super::{default_for, default_workspace, name, path_name};
+use super::{default_for, default_workspace, name};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self, ALL_WORKSPACES, describe_filter};
+use crate::endpoints::workspaces::{self};
 use crate::http::change::RecordResponse;
-use crate::http::operation;
 use crate::http::page::{MAX_LIMIT, PageRange};
 
 /// `GET …/keys`: lists keys.
 pub(crate) const LIST: Route =
-    Route::management(Method::Get, "/keys", |call, by, _| Box::pin(handle_list(call, by)), tags::KEYS, describe_list)
-        .with_query(&PARAMETERS);
-
-/// The query parameters of a list.
-const PARAMETERS: [&str; 9] = [
-    "workspace_id",
-    "name",
-    "external_user",
-    "guardrail_id",
-    "kind",
-    "include_disabled",
-    "include_expired",
-    "offset",
-    "limit",
-];
-fn describe_list() -> Operation {
-    let body = BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys.");
-    let text = || ObjectBuilder::new().schema_type(Type::String);
-    let flag = |name, description, default: bool| -> Parameter {
-        let schema = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(json!(default)));
-        operation::query(name, description, schema)
-    };
-    let kinds = text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")));
-    let operation = Operation::management("listKeys", "List keys", "Newest first.")
-        .parameter(describe_filter(ALL_WORKSPACES))
-        .parameter(operation::query("name", "Only keys of this name.", text()))
-        .parameter(operation::query("external_user", "Only keys with this label.", text()))
-        .parameter(operation::query(
-            "guardrail_id",
-            "Only keys with this guardrail: its id, or its unique name.",
-            text(),
-        ))
-        .parameter(operation::query("kind", "Management keys need an unrestricted key.", kinds))
-        .parameter(flag("include_disabled", "False leaves out disabled keys.", true))
-        .parameter(flag("include_expired", "True adds expired keys.", false));
-    PageRange::describe(operation, MAX_LIMIT).answer(body, "The keys", &[400, 404, 409])
-}
+    Route::management(Get, "/keys", tags::KEYS, |call, by, _| Box::pin(handle_list(call, by)))
+        .operation("listKeys", "List keys")
+        .description("Newest first.")
+        .query(&[
+            WORKSPACE,
+            Query::text("name", "Only keys of this name."),
+            Query::text("external_user", "Only keys with this label."),
+            Query::text("guardrail_id", "Only keys with this guardrail: its id, or its unique name."),
+            Query::new("kind", "Management keys need an unrestricted key.", || {
+                text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")))
+            }),
+            Query::new("include_disabled", "False leaves out disabled keys.", || flag().default(Some(json!(true)))),
+            Query::new("include_expired", "True adds expired keys.", || flag().default(Some(json!(false)))),
+            OFFSET,
+            FULL_LIMIT,
+        ])
+        .answer(|| BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys."), "The keys");
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -83,23 +60,14 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/keys/{hash}`: reads a key.
-pub(crate) const GET: Route = Route::management(
-    Method::Get,
-    "/keys/{hash}",
-    |call, by, _| Box::pin(handle_get(call, by)),
-    tags::KEYS,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    Operation::management("getKey", "Get a key", "Management keys need an unrestricted key.")
+pub(crate) const GET: Route =
+    Route::management(Get, "/keys/{hash}", tags::KEYS, |call, by, _| Box::pin(handle_get(call, by)))
+        .operation("getKey", "Get a key")
+        .description("Management keys need an unrestricted key.")
         .answer(
-            BodySchema::data::<LimitedKeyView<'_>>("ApiKeyWithBudgetsResponse", "One key with its limits."),
+            || BodySchema::data::<LimitedKeyView<'_>>("ApiKeyWithBudgetsResponse", "One key with its limits."),
             "The key, and every limit that applies to it",
-            &[404, 409],
-        )
-        .parameter(path_name())
-}
+        );
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.read_keys.get(by, &name(call)?).await?;

@@ -8,35 +8,22 @@ use domain::authority::Right;
 use wires::client::{ErrorLocation, check_names, read_members};
 
 use super::record::SecretView;
-use super::{default_for, name, path_name, respond_secret};
+use super::{default_for, name, respond_secret};
 use crate::endpoints::prelude::*;
 use crate::http::body::JsonBody;
-use crate::http::operation::{idempotency_key, if_match};
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Post,
-    "/keys/{hash}/rotate",
-    |call, by, payload| Box::pin(handle(call, by, payload)),
-    tags::KEYS,
-    describe,
-)
-.with_body();
-
-fn describe() -> Operation {
-    Operation::management(
-        "rotateKey",
-        "Replace the secret of a key",
-        "Returns the new secret, which is shown once. The old secret is rejected at once by this process and within a \
-         second by all others, or stays valid for `grace_seconds` as the same key; another rotation, disabling and \
-         deletion end that time. Id, name, limits, usage and guardrail stay; `hash` changes. Every call creates a new \
-         secret. Of concurrent calls for the same secret at most one succeeds.",
-    )
-    .body(BodySchema::of::<RotateRequest>(), None)
-    .parameter(path_name())
-    .parameter(if_match())
-    .parameter(idempotency_key())
-    .answer(BodySchema::of::<SecretView<'_>>(), "The key and its new secret", &[400, 404, 409, 412, 415])
-}
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/keys/{hash}/rotate", tags::KEYS, |call, by, payload| Box::pin(handle(call, by, payload)))
+        .operation("rotateKey", "Replace the secret of a key")
+        .description(
+            "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
+             within a second by all others, or stays valid for `grace_seconds` as the same key; another rotation, \
+             disabling and deletion end that time. Id, name, limits, usage and guardrail stay; `hash` changes. Every \
+             call creates a new secret. Of concurrent calls for the same secret at most one succeeds.",
+        )
+        .body(BodySchema::of::<RotateRequest>)
+        .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+        .answer(BodySchema::of::<SecretView<'_>>, "The key and its new secret");
 
 /// The body of a rotation.
 #[derive(ToSchema)]

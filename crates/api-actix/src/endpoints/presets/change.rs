@@ -5,33 +5,26 @@ use domain::json::Json;
 use domain::preset::{PresetChange, PresetConfig, PresetStatus};
 use wires::client::read_object;
 
+use super::record;
 use super::record::{PresetConfigRequest, PresetUpdate};
-use super::{describe_name, record};
 use crate::endpoints::prelude::*;
 use crate::endpoints::workspaces;
 use crate::http::members::{MemberNames, Members, NeutralMember, invalid, string};
-use crate::http::operation::{idempotency_key, if_match};
 
 /// `POST …/presets/{slug}/decisions`: adds a version to a preset.
-pub(crate) const ADD_VERSION: Route = Route::management(
-    Method::Post,
-    "/presets/{slug}/decisions",
-    |call, by, payload| Box::pin(handle_add_version(call, by, payload)),
-    tags::PRESETS,
-    describe_add_version,
-)
-.with_body()
-.with_query(&["workspace_id"]);
-
-fn describe_add_version() -> Operation {
-    let description = "The version is designated: requests with the model `@preset/` and the slug use it on every \
-                       replica within a second. The first version creates the preset.";
-    let operation = Operation::management("addPresetVersion", "Add a version to a preset", description)
-        .body(BodySchema::of::<PresetConfigRequest>(), None)
-        .parameter(if_match())
-        .parameter(idempotency_key());
-    describe_name(operation).answer(record::response(), "The preset", &[400, 404, 409, 412, 415])
-}
+pub(crate) const ADD_VERSION: Route =
+    Route::management(Post, "/presets/{slug}/decisions", tags::PRESETS, |call, by, payload| {
+        Box::pin(handle_add_version(call, by, payload))
+    })
+    .operation("addPresetVersion", "Add a version to a preset")
+    .description(
+        "The version is designated: requests with the model `@preset/` and the slug use it on every replica \
+         within a second. The first version creates the preset.",
+    )
+    .query(&[PRESET_WORKSPACE])
+    .body(BodySchema::of::<PresetConfigRequest>)
+    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+    .answer(record::response, "The preset");
 
 async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -45,24 +38,18 @@ async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -
 }
 
 /// `PATCH …/presets/{slug}`: changes a preset.
-pub(crate) const UPDATE: Route = Route::management(
-    Method::Patch,
-    "/presets/{slug}",
-    |call, by, payload| Box::pin(handle_update(call, by, payload)),
-    tags::PRESETS,
-    describe_update,
+pub(crate) const UPDATE: Route = Route::management(Patch, "/presets/{slug}", tags::PRESETS, |call, by, payload| {
+    Box::pin(handle_update(call, by, payload))
+})
+.operation("updatePreset", "Update a preset")
+.description(
+    "Changes the given members. An earlier version as the designated one is a roll back. A change is \
+     effective on every replica within a second.",
 )
-.with_body()
-.with_query(&["workspace_id"]);
-
-fn describe_update() -> Operation {
-    let description = "Changes the given members. An earlier version as the designated one is a roll back. A change is \
-                       effective on every replica within a second.";
-    let operation = Operation::management("updatePreset", "Update a preset", description)
-        .body(BodySchema::of::<PresetUpdate>(), None)
-        .parameter(if_match());
-    describe_name(operation).answer(record::response(), "The updated preset", &[400, 404, 409, 412, 415])
-}
+.query(&[PRESET_WORKSPACE])
+.body(BodySchema::of::<PresetUpdate>)
+.headers(&[IF_MATCH])
+.answer(record::response, "The updated preset");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;

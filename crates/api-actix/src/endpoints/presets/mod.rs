@@ -8,9 +8,7 @@ use domain::authority::Right;
 use domain::ids::WorkspaceId;
 use domain::preset::PresetError;
 use domain::workspace::ChooseWorkspaceError;
-use utoipa::openapi::path::Parameter;
 
-use super::workspaces;
 use crate::endpoints::prelude::*;
 use crate::http::members::located;
 
@@ -18,15 +16,6 @@ use crate::http::members::located;
 pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
     let named = parameters::resource(call.request.query_string(), "workspace_id")?;
     Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named.as_ref()).await?)
-}
-
-/// Describes the preset in the path and its workspace in the query.
-fn describe_name(operation: Operation) -> Operation {
-    operation.parameter(path("slug", "The preset's slug.")).parameter(workspace_parameter())
-}
-
-pub(super) fn workspace_parameter() -> Parameter {
-    workspaces::describe_filter("the default workspace, or the only one of the key. An inference key has its own")
 }
 
 impl From<PresetError> for ApiError {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use domain::error::StoreError;
 use domain::operation::StoreReading;
 use domain::routing::EndpointStatus;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 pub use self::endpoints::{ConfiguredEndpoint, EndpointLimits, EndpointPrices};
 pub use self::members::{
@@ -16,26 +15,18 @@ pub use self::members::{
     Status, StoreStatus,
 };
 use crate::endpoints::prelude::*;
-use crate::http::operation;
 use crate::http::response::time;
 
 pub(crate) const ROUTE: Route =
-    Route::management(Method::Get, "/status", |call, by, _| Box::pin(handle(call, by)), tags::OPERATION, describe)
-        .with_query(&["model"]);
-
-fn describe() -> Operation {
-    let body = BodySchema::data::<Status>("StatusResponse", "The status of this server.");
-    let description = "This server with its stores, journal and the health of its endpoints, the configured endpoints, \
-                       and the live processes of the database. Needs read access to all workspaces.";
-    let model = ObjectBuilder::new().schema_type(Type::String);
-    Operation::management("getStatus", "Get the status", description)
-        .parameter(operation::query(
-            "model",
-            "Only the configured endpoints of this model, by any of its names.",
-            model,
-        ))
-        .answer(body, "The status", &[400, 404])
-}
+    Route::management(Get, "/status", tags::OPERATION, |call, by, _| Box::pin(handle(call, by)))
+        .operation("getStatus", "Get the status")
+        .description(
+            "This server with its stores, journal and the health of its endpoints, the configured endpoints, and the \
+             live processes of the database. Needs read access to all workspaces.",
+        )
+        .query(&[Query::text("model", "Only the configured endpoints of this model, by any of its names.")])
+        .answer(|| BodySchema::data::<Status>("StatusResponse", "The status of this server."), "The status")
+        .also(&[404]);
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let (gateway, query) = (call.gateway, call.request.query_string());

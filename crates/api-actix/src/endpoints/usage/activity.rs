@@ -3,40 +3,35 @@
 use domain::decision::{SumUsageRequest, UsageReader};
 use domain::usage::{UsageGroup, UsageSum};
 use serde_json::value::RawValue;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{KEY, text};
+use super::KEY;
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{ALL_WORKSPACES, describe_filter};
-use crate::http::operation;
 use crate::http::response::usd;
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Method::Get, "/activity", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
-
-const PARAMETERS: [&str; 4] = ["date", "api_key_hash", "group_by", "workspace_id"];
-/// A parameter of published clients: a member of an organisation, which does not exist here.
-const UNSUPPORTED: [&str; 1] = ["user_id"];
-
-fn describe() -> Operation {
-    let body = BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider.");
-    let string = || ObjectBuilder::new().schema_type(Type::String);
-    Operation::new("getActivity", "Sum usage by day, model and provider")
+    Route::any_key(Get, "/activity", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("getActivity", "Sum usage by day, model and provider")
         .description(
             "The last 30 UTC days with today. An inference key gets its own usage, a management key that of its \
              workspaces. Other groups and ranges: `GET /usage`.",
         )
-        .parameter(text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."))
-        .parameter(text("api_key_hash", KEY))
-        .parameter(operation::query("group_by", "Rows by workspace, too.", string().enum_values(Some(["workspace"]))))
-        .parameter(describe_filter(ALL_WORKSPACES))
-        .answer(body, "The rows", &[400, 404, 409])
-}
+        .query(&[
+            Query::text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."),
+            Query::text("api_key_hash", KEY),
+            Query::new("group_by", "Rows by workspace, too.", || text().enum_values(Some(["workspace"]))),
+            WORKSPACE,
+        ])
+        .answer(
+            || BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider."),
+            "The rows",
+        );
+
+/// A parameter of published clients: a member of an organisation, which does not exist here.
+const UNSUPPORTED: [&str; 1] = ["user_id"];
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
     parameters::reject_names(query, &UNSUPPORTED)?;
-    parameters::check_names(query, &PARAMETERS)?;
     let mut groups = vec![UsageGroup::Day, UsageGroup::Model, UsageGroup::Provider];
     match parameters::value(query, "group_by")?.as_deref() {
         None => {}
@@ -115,15 +110,5 @@ impl ActivityView {
             byok_usage_inference: 0,
             workspace_id: row.workspace_id.map(|id| id.to_string()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn described_parameters_are_known() {
-        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
     }
 }

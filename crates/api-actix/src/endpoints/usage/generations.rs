@@ -5,66 +5,49 @@ use std::sync::Arc;
 use domain::cursor::ReadSize;
 use domain::decision::ListGenerations;
 use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{add_selection, text, usage_csv_head, usage_csv_line};
+use super::{KEY, usage_csv_head, usage_csv_line};
 use crate::endpoints::get_generation::GenerationView;
 use crate::endpoints::prelude::*;
+use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::CursorPage;
-use crate::http::{export, operation};
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/generations",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::USAGE,
-    describe,
-);
-
-const PARAMETERS: [&str; 12] = [
-    "workspace_id",
-    "key",
-    "model",
-    "provider",
-    "user",
-    "outcome",
-    "session_id",
-    "since",
-    "until",
-    "cursor",
-    "limit",
-    "format",
-];
-
-fn describe() -> Operation {
-    let body =
-        BodySchema::cursor_page::<GenerationView<'_>>("GenerationListResponse", "Records of Decisions requests.");
-    let (_, _, max) = parameters::PAGE_LIMITS;
-    let string = || ObjectBuilder::new().schema_type(Type::String);
-    let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(max));
-    let outcome = string().enum_values(Some(UsageOutcome::ALL.map(UsageOutcome::as_str)));
-    let operation = Operation::new("listGenerations", "List the records of Decisions requests").description(
-        "Newest first by their charge. An inference key lists its own records, a management key those of its \
-         workspaces. A page of large records has fewer than `limit`, and a cursor.",
-    );
-    add_selection(operation)
-        .parameter(text("model", "The id of the model that answered or was tried."))
-        .parameter(text("provider", "The slug of the provider."))
-        .parameter(text("user", "The end user."))
-        .parameter(operation::query("outcome", "The outcome.", outcome))
-        .parameter(text("session_id", "The group of requests."))
-        .parameter(text("since", "Records charged at this time or later: a date or an RFC 3339 time in UTC."))
-        .parameter(text("until", "Records charged before this time."))
-        .parameter(text("cursor", "The `next_cursor` of the page before."))
-        .parameter(operation::query("limit", "The size of a page; 100 by default.", limit))
-        .answer(body, "The records", &[400, 404, 409])
-        .exported()
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Get, "/generations", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("listGenerations", "List the records of Decisions requests")
+        .description(
+            "Newest first by their charge. An inference key lists its own records, a management key those of its \
+             workspaces. A page of large records has fewer than `limit`, and a cursor.",
+        )
+        .query(&[
+            WORKSPACE,
+            Query::text("key", KEY),
+            Query::text("model", "The id of the model that answered or was tried."),
+            Query::text("provider", "The slug of the provider."),
+            Query::text("user", "The end user."),
+            Query::new("outcome", "The outcome.", || {
+                text().enum_values(Some(["completed", "failed", "cancelled", "abandoned"]))
+            }),
+            Query::text("session_id", "The group of requests."),
+            Query::text("since", "Records charged at this time or later: a date or an RFC 3339 time in UTC."),
+            Query::text("until", "Records charged before this time."),
+            CURSOR,
+            CURSOR_LIMIT,
+            FORMAT,
+        ])
+        .answer(
+            || {
+                BodySchema::cursor_page::<GenerationView<'_>>(
+                    "GenerationListResponse",
+                    "Records of Decisions requests.",
+                )
+            },
+            "The records",
+        );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &PARAMETERS)?;
     let format = ExportFormat::read(query, &["cursor", "limit"])?;
     let limit = parameters::page_limit(query)?;
     let cursor = parameters::value(query, "cursor")?;
@@ -120,11 +103,6 @@ fn filter(query: &str) -> Result<UsageFilter, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn described_parameters_are_known() {
-        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
-    }
 
     #[test]
     fn filter_rejects_unknown_outcomes() {

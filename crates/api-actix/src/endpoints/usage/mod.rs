@@ -10,12 +10,8 @@ pub use self::csv::{usage_csv_head, usage_csv_line};
 
 use domain::decision::ReadUsageError;
 use domain::naming::NameError;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::workspaces::{ALL_WORKSPACES, describe_filter};
 use crate::http::error::ApiError;
-use crate::http::operation::{Operation, query};
 
 impl From<ReadUsageError> for ApiError {
     fn from(error: ReadUsageError) -> Self {
@@ -31,12 +27,3 @@ impl From<ReadUsageError> for ApiError {
 /// The description of a filter by key.
 const KEY: &str = "The key's id, hash, a unique prefix of the hash (8 digits or more), or its unique name; of a deleted key \
                    the id or hash. An inference key reads itself only.";
-
-fn text(name: &str, description: &str) -> Parameter {
-    query(name, description, ObjectBuilder::new().schema_type(Type::String))
-}
-
-/// Adds the parameters that select usage by workspace and key.
-fn add_selection(operation: Operation) -> Operation {
-    operation.parameter(describe_filter(ALL_WORKSPACES)).parameter(text("key", KEY))
-}

@@ -4,33 +4,29 @@ use chrono::SecondsFormat;
 use domain::decision::UsageReader;
 use domain::usage::RejectionSum;
 
-use super::{add_selection, text};
+use super::KEY;
 use crate::endpoints::prelude::*;
 
-pub(crate) const ROUTE: Route = Route::any_key(
-    Method::Get,
-    "/usage/rejections",
-    |call, caller, _| Box::pin(handle(call, caller)),
-    tags::USAGE,
-    describe,
-);
-
-const PARAMETERS: [&str; 4] = ["since", "until", "workspace_id", "key"];
-
-fn describe() -> Operation {
-    let body = BodySchema::named::<RejectionsView>("RejectionsResponse", "Rejected requests by status and reason.");
-    let operation = Operation::new("getRejections", "Count rejected requests").description(
-        "The highest number first. An inference key counts its own requests, a management key those of its workspaces.",
-    );
-    add_selection(operation)
-        .parameter(text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."))
-        .parameter(text("until", "Only hours that began before this time. Default: tomorrow."))
-        .answer(body, "The numbers", &[400, 404, 409])
-}
+pub(crate) const ROUTE: Route =
+    Route::any_key(Get, "/usage/rejections", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("getRejections", "Count rejected requests")
+        .description(
+            "The highest number first. An inference key counts its own requests, a management key those of its \
+             workspaces.",
+        )
+        .query(&[
+            WORKSPACE,
+            Query::text("key", KEY),
+            Query::text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."),
+            Query::text("until", "Only hours that began before this time. Default: tomorrow."),
+        ])
+        .answer(
+            || BodySchema::named::<RejectionsView>("RejectionsResponse", "Rejected requests by status and reason."),
+            "The numbers",
+        );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &PARAMETERS)?;
     let range = (parameters::time(query, "since")?, parameters::time(query, "until")?);
     let (key, workspace) = (parameters::resource(query, "key")?, parameters::resource(query, "workspace_id")?);
     let reader = UsageReader::from(caller);
@@ -77,15 +73,5 @@ impl RejectionView {
             requests: sum.count,
             last_hour: sum.last_hour.to_rfc3339_opts(SecondsFormat::Secs, true),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn described_parameters_are_known() {
-        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
     }
 }

@@ -5,47 +5,45 @@ use std::sync::Arc;
 use domain::decision::{SumUsageRequest, UsageReader, UsageSums};
 use domain::usage::{UsageGroup, UsageSum, UsageSumQuery, UsageTotals};
 use serde_json::value::RawValue;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::ObjectBuilder;
 
-use super::{add_selection, text};
+use super::KEY;
 use crate::endpoints::prelude::*;
 use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::usd;
-use crate::http::{export, operation};
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Method::Get, "/usage", |call, caller, _| Box::pin(handle(call, caller)), tags::USAGE, describe);
+    Route::any_key(Get, "/usage", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
+        .operation("getUsage", "Sum usage and cost")
+        .description(
+            "An inference key sums its own usage, a management key that of its workspaces. Days are UTC days of the \
+             charges. With `user`, usage is summed from records, of up to 31 days.",
+        )
+        .query(&[
+            Query::new("group_by", "The groups.", group_by),
+            WORKSPACE,
+            Query::text("key", KEY),
+            Query::text("since", "The first UTC day, YYYY-MM-DD. Default: 30 days before `until`."),
+            Query::text("until", "The day after the last one. Default: tomorrow."),
+            Query::text("model", "The id of the model that answered or was tried."),
+            Query::text("provider", "The slug of the provider."),
+            Query::text("user", "The end user."),
+            FORMAT,
+        ])
+        .answer(|| BodySchema::named::<UsageView>("UsageResponse", "Sums of usage and cost."), "The sums");
 
-const PARAMETERS: [&str; 9] =
-    ["group_by", "since", "until", "workspace_id", "key", "model", "provider", "user", "format"];
+fn group_by() -> ObjectBuilder {
+    let names = UsageGroup::ALL.map(UsageGroup::as_str).join(", ");
+    text().description(Some(format!("Up to two of {names}, separated by a comma. Without it: one row with the total.")))
+}
+
 /// The most groups.
 const MAX_GROUPS: usize = 2;
 
-fn describe() -> Operation {
-    let body = BodySchema::named::<UsageView>("UsageResponse", "Sums of usage and cost.");
-    let names = UsageGroup::ALL.map(UsageGroup::as_str);
-    let group = ObjectBuilder::new().schema_type(Type::String).description(Some(format!(
-        "Up to two of {}, separated by a comma. Without it: one row with the total.",
-        names.join(", ")
-    )));
-    let operation = Operation::new("getUsage", "Sum usage and cost").description(
-        "An inference key sums its own usage, a management key that of its workspaces. Days are UTC days of the charges. \
-         With `user`, usage is summed from records, of up to 31 days.",
-    );
-    add_selection(operation.parameter(operation::query("group_by", "The groups.", group)))
-        .parameter(text("since", "The first UTC day, YYYY-MM-DD. Default: 30 days before `until`."))
-        .parameter(text("until", "The day after the last one. Default: tomorrow."))
-        .parameter(text("model", "The id of the model that answered or was tried."))
-        .parameter(text("provider", "The slug of the provider."))
-        .parameter(text("user", "The end user."))
-        .answer(body, "The sums", &[400, 404, 409])
-        .exported()
-}
-
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    parameters::check_names(query, &PARAMETERS)?;
     let format = ExportFormat::read(query, &[])?;
     let request = request(query)?;
     let groups = request.groups.clone();
@@ -218,11 +216,6 @@ impl UsageRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn described_parameters_are_known() {
-        parameters::assert_known(describe(), |query| parameters::check_names(query, &PARAMETERS));
-    }
 
     #[test]
     fn groups_are_up_to_two_different_ones() {

@@ -3,12 +3,10 @@
 use domain::budget::{BudgetScope, LimitStatus, ResetInterval};
 use domain::money::Usd;
 use domain::workspace::Workspace;
-use utoipa::openapi::path::Parameter;
 
 use super::record::{BudgetView, BudgetsChangeRequest, SetBudgetRequest, period_of, respond_budget};
-use super::{fields, name, path_name};
+use super::{fields, name};
 use crate::endpoints::prelude::*;
-use crate::http::operation::if_match;
 
 const PATTERN: &str = "/workspaces/{id}/budgets/{interval}";
 
@@ -17,22 +15,16 @@ fn period(call: &Call<'_>) -> Result<Option<ResetInterval>, ApiError> {
     period_of(call.parameters[1]).ok_or_else(ApiError::not_found)
 }
 
-fn path_period() -> Parameter {
-    path("interval", "`daily`, `weekly`, `monthly` or `lifetime`.")
-}
-
 fn response() -> BodySchema {
     BodySchema::data::<BudgetView>("WorkspaceBudgetResponse", "One budget.")
 }
 
 /// `GET …/workspaces/{id}/budgets`: lists the budgets that are set.
-pub(crate) const LIST: Route = Route::management(
-    Method::Get,
-    "/workspaces/{id}/budgets",
-    |call, by, _| Box::pin(handle_list(call, by)),
-    tags::WORKSPACES,
-    describe_list,
-);
+pub(crate) const LIST: Route =
+    Route::management(Get, "/workspaces/{id}/budgets", tags::WORKSPACES, |call, by, _| Box::pin(handle_list(call, by)))
+        .operation("listWorkspaceBudgets", "List the budgets of a workspace")
+        .description("The budgets that are set, the shortest period first.")
+        .answer(list_response, "The budgets");
 
 fn list_response() -> BodySchema {
     BodySchema::page::<BudgetView>("WorkspaceBudgetListResponse", "The budgets of a workspace.")
@@ -44,36 +36,23 @@ fn respond_list(workspace: &Workspace, limits: &[LimitStatus]) -> HttpResponse {
     Page::respond(data, total_count)
 }
 
-fn describe_list() -> Operation {
-    let description = "The budgets that are set, the shortest period first.";
-    Operation::management("listWorkspaceBudgets", "List the budgets of a workspace", description)
-        .answer(list_response(), "The budgets", &[404, 409])
-        .parameter(path_name())
-}
-
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let (workspace, limits) = call.gateway.services.workspaces.read.budgets(by, &name(call)?).await?;
     Ok(respond_list(&workspace, &limits))
 }
 
 /// `PATCH …/workspaces/{id}/budgets`: changes several budgets at once.
-pub(crate) const CHANGE: Route = Route::management(
-    Method::Patch,
-    "/workspaces/{id}/budgets",
-    |call, by, payload| Box::pin(handle_change(call, by, payload)),
-    tags::WORKSPACES,
-    describe_change,
-)
-.with_body();
-
-fn describe_change() -> Operation {
-    let description = "Changes all given budgets or none. Longer periods must have higher budgets. Needs an unrestricted \
-                       key.";
-    Operation::management("changeWorkspaceBudgets", "Change the budgets of a workspace", description)
-        .body(BodySchema::of::<BudgetsChangeRequest>(), None)
-        .answer(list_response(), "The budgets", &[400, 404, 409, 412, 415])
-        .parameter(path_name())
-}
+pub(crate) const CHANGE: Route =
+    Route::management(Patch, "/workspaces/{id}/budgets", tags::WORKSPACES, |call, by, payload| {
+        Box::pin(handle_change(call, by, payload))
+    })
+    .operation("changeWorkspaceBudgets", "Change the budgets of a workspace")
+    .description(
+        "Changes all given budgets or none. Longer periods must have higher budgets. Needs an unrestricted key.",
+    )
+    .body(BodySchema::of::<BudgetsChangeRequest>)
+    .answer(list_response, "The budgets")
+    .also(&[412]);
 
 async fn handle_change(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let edit = fields::read_budgets(call.read_json(payload).await?.text()?)?;
@@ -84,20 +63,11 @@ async fn handle_change(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `GET …/workspaces/{id}/budgets/{interval}`: reads a budget.
-pub(crate) const GET: Route = Route::management(
-    Method::Get,
-    PATTERN,
-    |call, by, _| Box::pin(handle_get(call, by)),
-    tags::WORKSPACES,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    Operation::management("getWorkspaceBudget", "Get a budget", "A budget that is not set is 404.")
-        .answer(response(), "The budget", &[404, 409])
-        .parameter(path_period())
-        .parameter(path_name())
-}
+pub(crate) const GET: Route =
+    Route::management(Get, PATTERN, tags::WORKSPACES, |call, by, _| Box::pin(handle_get(call, by)))
+        .operation("getWorkspaceBudget", "Get a budget")
+        .description("A budget that is not set is 404.")
+        .answer(response, "The budget");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let (workspace, status) = call.gateway.services.workspaces.read.budget(by, &name(call)?, period(call)?).await?;
@@ -105,25 +75,15 @@ async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `PUT …/workspaces/{id}/budgets/{interval}`: sets a budget.
-pub(crate) const SET: Route = Route::management(
-    Method::Put,
-    PATTERN,
-    |call, by, payload| Box::pin(handle_set(call, by, payload)),
-    tags::WORKSPACES,
-    describe_set,
-)
-.with_body();
-
-fn describe_set() -> Operation {
-    let description = "Longer periods must have higher budgets: lifetime, monthly, weekly, daily. Needs an \
-                       unrestricted key.";
-    Operation::management("setWorkspaceBudget", "Set a budget", description)
-        .body(BodySchema::of::<SetBudgetRequest>(), None)
-        .parameter(if_match())
-        .answer(response(), "The budget", &[400, 404, 409, 412, 415])
-        .parameter(path_period())
-        .parameter(path_name())
-}
+pub(crate) const SET: Route =
+    Route::management(Put, PATTERN, tags::WORKSPACES, |call, by, payload| Box::pin(handle_set(call, by, payload)))
+        .operation("setWorkspaceBudget", "Set a budget")
+        .description(
+            "Longer periods must have higher budgets: lifetime, monthly, weekly, daily. Needs an unrestricted key.",
+        )
+        .body(BodySchema::of::<SetBudgetRequest>)
+        .headers(&[IF_MATCH])
+        .answer(response, "The budget");
 
 async fn handle_set(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let amount = fields::read_budget(call.read_json(payload).await?.text()?)?;
@@ -149,23 +109,15 @@ fn unspent(limit: Usd, reset: Option<ResetInterval>) -> LimitStatus {
 }
 
 /// `DELETE …/workspaces/{id}/budgets/{interval}`: removes a budget.
-pub(crate) const DELETE: Route = Route::management(
-    Method::Delete,
-    PATTERN,
-    |call, by, _| Box::pin(handle_delete(call, by)),
-    tags::WORKSPACES,
-    describe_delete,
-);
-
-fn describe_delete() -> Operation {
-    let body = BodySchema::named::<Deleted>("WorkspaceBudgetDeletedResponse", "Confirms the removal of a budget.");
-    let description = "The spend still counts if the budget is set again. Needs an unrestricted key.";
-    Operation::management("deleteWorkspaceBudget", "Remove a budget", description)
-        .parameter(if_match())
-        .answer(body, "Removed", &[400, 404, 409, 412])
-        .parameter(path_period())
-        .parameter(path_name())
-}
+pub(crate) const DELETE: Route =
+    Route::management(Delete, PATTERN, tags::WORKSPACES, |call, by, _| Box::pin(handle_delete(call, by)))
+        .operation("deleteWorkspaceBudget", "Remove a budget")
+        .description("The spend still counts if the budget is set again. Needs an unrestricted key.")
+        .headers(&[IF_MATCH])
+        .answer(
+            || BodySchema::named::<Deleted>("WorkspaceBudgetDeletedResponse", "Confirms the removal of a budget."),
+            "Removed",
+        );
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     let manage = &call.gateway.services.workspaces.manage;

@@ -3,30 +3,22 @@
 use domain::authority::Right;
 
 use super::record::{CreateWorkspaceRequest, UpdateWorkspaceRequest};
-use super::{fields, name, path_name, record};
+use super::{fields, name, record};
 use crate::endpoints::prelude::*;
-use crate::http::operation::{idempotency_key, if_match, unique_name};
 
 /// `POST …/workspaces`: creates a workspace.
-pub(crate) const CREATE: Route = Route::management(
-    Method::Post,
-    "/workspaces",
-    |call, by, payload| Box::pin(handle_create(call, by, payload)),
-    tags::WORKSPACES,
-    describe_create,
+pub(crate) const CREATE: Route = Route::management(Post, "/workspaces", tags::WORKSPACES, |call, by, payload| {
+    Box::pin(handle_create(call, by, payload))
+})
+.operation("createWorkspace", "Create a workspace")
+.description(
+    "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a number if \
+     another workspace has it. Needs an unrestricted key.",
 )
-.with_body()
-.with_query(&[parameters::UNIQUE_NAME]);
-
-fn describe_create() -> Operation {
-    let description = "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a \
-                       number if another workspace has it. Needs an unrestricted key.";
-    Operation::management("createWorkspace", "Create a workspace", description)
-        .body(BodySchema::of::<CreateWorkspaceRequest>(), None)
-        .parameter(idempotency_key())
-        .parameter(unique_name("True rejects a name that another workspace has."))
-        .created(record::response(), "The workspace", &[400, 409, 415])
-}
+.query(&[Query::unique_name("True rejects a name that another workspace has.")])
+.body(BodySchema::of::<CreateWorkspaceRequest>)
+.headers(&[IDEMPOTENCY_KEY])
+.created(record::response, "The workspace");
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Unrestricted)?;
@@ -39,24 +31,17 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `PATCH …/workspaces/{id}`: changes a workspace.
-pub(crate) const UPDATE: Route = Route::management(
-    Method::Patch,
-    "/workspaces/{id}",
-    |call, by, payload| Box::pin(handle_update(call, by, payload)),
-    tags::WORKSPACES,
-    describe_update,
+pub(crate) const UPDATE: Route = Route::management(Patch, "/workspaces/{id}", tags::WORKSPACES, |call, by, payload| {
+    Box::pin(handle_update(call, by, payload))
+})
+.operation("updateWorkspace", "Update a workspace")
+.description(
+    "Changes the given members; null clears a member. A change is effective on every replica within a second. \
+     Needs an unrestricted key.",
 )
-.with_body();
-
-fn describe_update() -> Operation {
-    let description = "Changes the given members; null clears a member. A change is effective on every replica within \
-                       a second. Needs an unrestricted key.";
-    Operation::management("updateWorkspace", "Update a workspace", description)
-        .body(BodySchema::of::<UpdateWorkspaceRequest>(), None)
-        .parameter(if_match())
-        .answer(record::response(), "The updated workspace", &[400, 404, 409, 412, 415])
-        .parameter(path_name())
-}
+.body(BodySchema::of::<UpdateWorkspaceRequest>)
+.headers(&[IF_MATCH])
+.answer(record::response, "The updated workspace");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Unrestricted)?;

@@ -3,38 +3,33 @@
 use domain::json::unknown_name;
 use domain::retention::DeleteWorkspaceError;
 use domain::workspace::WorkspaceContent;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::{name, path_name};
+use super::name;
 use crate::endpoints::prelude::*;
-use crate::http::operation::{if_match, query};
 
-pub(crate) const ROUTE: Route = Route::management(
-    Method::Delete,
-    "/workspaces/{id}",
-    |call, by, _| Box::pin(handle(call, by)),
-    tags::WORKSPACES,
-    describe,
-)
-.with_query(&["with", CONFIRMATION]);
+pub(crate) const ROUTE: Route =
+    Route::management(Delete, "/workspaces/{id}", tags::WORKSPACES, |call, by, _| Box::pin(handle(call, by)))
+        .operation("deleteWorkspace", "Delete a workspace")
+        .description(
+            "Other contents than those of `with` are 400, with their counts, and nothing is deleted; so is the \
+             default workspace. Usage records stay. Needs an unrestricted key.",
+        )
+        .query(&[
+            Query::text(
+                "with",
+                "The contents that are deleted, too, separated by commas: `keys`, `documents`, `guardrails`, \
+                 `destinations`, `presets`, `container_files`.",
+            ),
+            Query::flag(CONFIRMATION, "Only false is supported."),
+        ])
+        .headers(&[IF_MATCH])
+        .answer(
+            || BodySchema::named::<Deleted>("WorkspaceDeletedResponse", "Confirms the deletion of a workspace."),
+            "Deleted",
+        );
 
 /// The parameter of a published client that has no function here: the default workspace is never deleted.
 const CONFIRMATION: &str = "confirm_default_workspace_deletion";
-
-fn describe() -> Operation {
-    let body = BodySchema::named::<Deleted>("WorkspaceDeletedResponse", "Confirms the deletion of a workspace.");
-    let description = "Other contents than those of `with` are 400, with their counts, and nothing is deleted; so is \
-                       the default workspace. Usage records stay. Needs an unrestricted key.";
-    let with = "The contents that are deleted, too, separated by commas: `keys`, `documents`, `guardrails`, \
-                `destinations`, `presets`, `container_files`.";
-    let confirmation = ObjectBuilder::new().schema_type(Type::Boolean);
-    Operation::management("deleteWorkspace", "Delete a workspace", description)
-        .parameter(query("with", with, ObjectBuilder::new().schema_type(Type::String)))
-        .parameter(query(CONFIRMATION, "Only false is supported.", confirmation))
-        .parameter(if_match())
-        .answer(body, "Deleted", &[400, 404, 409, 412])
-        .parameter(path_name())
-}
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let with = read_contents(call.request.query_string())?;

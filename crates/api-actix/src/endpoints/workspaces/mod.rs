@@ -12,13 +12,10 @@ use domain::authority::Authority;
 use domain::ids::WorkspaceId;
 use domain::naming::{NameError, ResourceName};
 use domain::workspace::WorkspaceError;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::http::call::Call;
 use crate::http::error::ApiError;
 use crate::http::members::located;
-use crate::http::operation::{path, query};
 use crate::http::parameters;
 
 /// Returns the name in the path. A segment that is not valid UTF-8 names no workspace.
@@ -41,23 +38,6 @@ pub(crate) fn of_filter(error: WorkspaceError) -> ApiError {
         }
         error => error.into(),
     }
-}
-
-/// Describes the workspace in the query.
-pub(crate) fn describe_filter(default: &str) -> Parameter {
-    let description = format!("The workspace's id, its slug, or its unique name. Default: {default}.");
-    query("workspace_id", &description, ObjectBuilder::new().schema_type(Type::String))
-}
-
-/// The parameters of a list of resources of workspaces.
-pub(crate) const LIST_PARAMETERS: [&str; 3] = ["workspace_id", "offset", "limit"];
-
-/// The default of [`describe_filter`] in lists.
-pub(crate) const ALL_WORKSPACES: &str = "all workspaces of the caller";
-
-/// Describes the name in the path.
-fn path_name() -> Parameter {
-    path("id", "The workspace's id, its slug, or its unique name.")
 }
 
 impl From<WorkspaceError> for ApiError {

@@ -1,25 +1,20 @@
 //! Reads workspaces.
 
 use super::record::WorkspaceView;
-use super::{name, path_name, record};
+use super::{name, record};
 use crate::endpoints::prelude::*;
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/workspaces`: lists workspaces.
-pub(crate) const LIST: Route = Route::management(
-    Method::Get,
-    "/workspaces",
-    |call, by, _| Box::pin(handle_list(call, by)),
-    tags::WORKSPACES,
-    describe_list,
-)
-.with_query(&["offset", "limit"]);
-
-fn describe_list() -> Operation {
-    let body = BodySchema::page::<WorkspaceView<'_>>("WorkspaceListResponse", "A page of workspaces.");
-    let operation = Operation::management("listWorkspaces", "List workspaces", "Oldest first.");
-    PageRange::describe(operation, DEFAULT_LIMIT).answer(body, "The workspaces", &[400])
-}
+pub(crate) const LIST: Route =
+    Route::management(Get, "/workspaces", tags::WORKSPACES, |call, by, _| Box::pin(handle_list(call, by)))
+        .operation("listWorkspaces", "List workspaces")
+        .description("Oldest first.")
+        .query(&[OFFSET, LIMIT])
+        .answer(
+            || BodySchema::page::<WorkspaceView<'_>>("WorkspaceListResponse", "A page of workspaces."),
+            "The workspaces",
+        );
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -31,19 +26,11 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/workspaces/{id}`: reads a workspace.
-pub(crate) const GET: Route = Route::management(
-    Method::Get,
-    "/workspaces/{id}",
-    |call, by, _| Box::pin(handle_get(call, by)),
-    tags::WORKSPACES,
-    describe_get,
-);
-
-fn describe_get() -> Operation {
-    Operation::management("getWorkspace", "Get a workspace", "Returns a workspace of the caller.")
-        .answer(record::response(), "The workspace", &[404, 409])
-        .parameter(path_name())
-}
+pub(crate) const GET: Route =
+    Route::management(Get, "/workspaces/{id}", tags::WORKSPACES, |call, by, _| Box::pin(handle_get(call, by)))
+        .operation("getWorkspace", "Get a workspace")
+        .description("Returns a workspace of the caller.")
+        .answer(record::response, "The workspace");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.workspaces.read.get(by, &name(call)?).await?;
