@@ -25,19 +25,10 @@ pub(crate) const ROUTE: Route =
     .answer(BodySchema::of::<AssignedView>, "The number of assigned keys")
     .complete(|operation| operation.body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment())));
 
-impl From<AssignKeysError> for ApiError {
-    fn from(error: AssignKeysError) -> Self {
-        match error {
-            AssignKeysError::Restricted(restricted) => restricted.into(),
-            AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
-                Self::from_kind(error.kind()).message(error.to_string())
-            }
-            AssignKeysError::Name(name) => name.into(),
-            AssignKeysError::PreconditionFailed(failed) => failed.into(),
-            AssignKeysError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(AssignKeysError {
+    pass: Restricted, Name, PreconditionFailed, Store;
+    said: NoHashes, EmptyHash;
+});
 
 /// The keys to assign.
 #[derive(ToSchema)]

@@ -183,12 +183,7 @@ impl<'a> EntryView<'a> {
     }
 }
 
-impl From<ListAuditEntriesError> for ApiError {
-    fn from(error: ListAuditEntriesError) -> Self {
-        match error {
-            ListAuditEntriesError::Restricted(restricted) => restricted.into(),
-            ListAuditEntriesError::Store(store) => Self::store(store),
-            error => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(ListAuditEntriesError {
+    pass: Restricted, Store;
+    said: EmptyRange, Cursor;
+});

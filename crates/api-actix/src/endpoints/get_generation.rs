@@ -35,14 +35,10 @@ pub(crate) const ROUTE: Route =
         )
         .also(&[404]);
 
-impl From<GetGenerationError> for ApiError {
-    fn from(error: GetGenerationError) -> Self {
-        match error {
-            GetGenerationError::NotFound => Self::from_kind(error.kind()),
-            GetGenerationError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(GetGenerationError {
+    pass: Store;
+    kind: NotFound;
+});
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let id = parameters::value(call.request.query_string(), "id")?;

@@ -16,16 +16,12 @@ pub(crate) const ROUTE: Route =
         )
         .answer(|| BodySchema::data::<View<'_>>("OwnKeyResponse", "The caller's own key."), "The key");
 
-impl From<GetOwnKeyError> for ApiError {
-    fn from(error: GetOwnKeyError) -> Self {
-        match error {
-            GetOwnKeyError::NoKey => Self::from_kind(error.kind()).message(error.to_string()),
-            // The message of every other rejected key.
-            GetOwnKeyError::Deleted => domain::api_key::AuthenticateError::Invalid.into(),
-            GetOwnKeyError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(GetOwnKeyError {
+    pass: Store;
+    said: NoKey;
+    // The message of every other rejected key.
+    with |plain| GetOwnKeyError::Deleted => domain::api_key::AuthenticateError::Invalid.into();
+});
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let own = call.gateway.services.get_own_key.execute(caller).await?;

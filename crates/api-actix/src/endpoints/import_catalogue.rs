@@ -104,16 +104,10 @@ impl ImportView {
     }
 }
 
-impl From<ImportCatalogueError> for ApiError {
-    fn from(error: ImportCatalogueError) -> Self {
-        match error {
-            ImportCatalogueError::Restricted(restricted) => restricted.into(),
-            ImportCatalogueError::PreconditionFailed(failed) => failed.into(),
-            ImportCatalogueError::Store(store) => Self::store(store),
-            error => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(ImportCatalogueError {
+    pass: Restricted, PreconditionFailed, Store;
+    said: Fault, VersionRequired;
+});
 
 #[cfg(test)]
 mod tests {

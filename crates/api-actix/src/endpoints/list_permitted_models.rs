@@ -25,7 +25,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let parameters = list_models::ListParameters::read(call.request.query_string(), DefaultModality::Text)?;
     let routed = call.routed();
     let permitted = routed.list_permitted_models.execute(caller, &parameters.request, parameters.models());
-    let permitted = permitted.await.map_err(ApiError::store)?;
+    let permitted = permitted.await?;
     let next = list_models::next_page(call.request, Visibility::All, &permitted.list)?;
     Ok(call.gateway.rendered.permitted(&permitted, next.as_deref()).respond(call.request))
 }

@@ -63,15 +63,10 @@ fn read_paused(text: &str) -> Result<bool, ApiError> {
     paused.get().parse().map_err(|_| ApiError::invalid("paused: must be true or false"))
 }
 
-impl From<PauseProviderError> for ApiError {
-    fn from(error: PauseProviderError) -> Self {
-        match error {
-            PauseProviderError::Restricted(restricted) => restricted.into(),
-            PauseProviderError::NotFound => Self::not_found(),
-            PauseProviderError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(PauseProviderError {
+    pass: Restricted, Store;
+    kind: NotFound;
+});
 
 fn handle(call: &Call<'_>) -> Outcome {
     let providers = call.routed().list_providers.execute();

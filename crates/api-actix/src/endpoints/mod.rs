@@ -42,7 +42,7 @@ mod prelude {
     pub(super) use utoipa::ToSchema;
 
     pub(super) use crate::http::call::Call;
-    pub(super) use crate::http::error::ApiError;
+    pub(super) use crate::http::error::{ApiError, api_error};
     pub(super) use crate::http::operation::{BodySchema, tags};
     pub(super) use crate::http::parameters;
     pub(super) use crate::http::response::{Data, Deleted, Page};

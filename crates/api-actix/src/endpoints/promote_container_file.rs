@@ -67,7 +67,7 @@ impl From<PromoteError> for ApiError {
             PromoteError::StillInProgress => {
                 plain.reason(RejectionReason::PromotionInProgress).metadata("reason", error.to_string())
             }
-            PromoteError::Store(store) => Self::store(store),
+            PromoteError::Store(store) => store.into(),
         }
     }
 }

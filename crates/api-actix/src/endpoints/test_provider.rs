@@ -112,15 +112,11 @@ impl ProviderTestReport {
     }
 }
 
-impl From<TestProviderError> for ApiError {
-    fn from(error: TestProviderError) -> Self {
-        match error {
-            TestProviderError::Restricted(restricted) => restricted.into(),
-            TestProviderError::NotFound => Self::not_found(),
-            TestProviderError::ModelRequired(_) => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(TestProviderError {
+    pass: Restricted;
+    kind: NotFound;
+    said: ModelRequired;
+});
 
 #[cfg(test)]
 mod tests {

@@ -161,16 +161,16 @@ impl Call<'_> {
     /// Stores a request that changed nothing, and returns its response. Changes have stored theirs.
     async fn stored(&self, request: &Repetition, response: RecordResponse) -> Result<RecordResponse, ApiError> {
         let requests = &self.gateway.services.repetitions;
-        if response.secret_of.is_none() && requests.find(&request.scope).await.map_err(ApiError::store)?.is_none() {
+        if response.secret_of.is_none() && requests.find(&request.scope).await?.is_none() {
             let stored = StoredRepetition { request: request.clone(), response: response.to_stored() };
-            requests.store(&stored).await.map_err(ApiError::store)?;
+            requests.store(&stored).await?;
         }
         Ok(response)
     }
 
     /// Returns the stored response to an earlier request with this key.
     async fn repeated(&self, request: &Repetition) -> Result<Option<RecordResponse>, ApiError> {
-        let found = self.gateway.services.repetitions.find(&request.scope).await.map_err(ApiError::store)?;
+        let found = self.gateway.services.repetitions.find(&request.scope).await?;
         let Some(StoredRepetition { request: first, response }) = found else { return Ok(None) };
         if first.fingerprint != request.fingerprint {
             return Err(ApiError::from_kind(ErrorKind::Conflict).message(

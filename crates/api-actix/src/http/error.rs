@@ -25,6 +25,36 @@ use wires::formats::Shape;
 use super::access_log::{AccessFields, ChargeFields};
 use crate::detection::Entry;
 
+/// Implements `From` for an error of a use case. Each variant has one line: `pass` hands on the error inside, `kind` has
+/// the message of its kind, `said` its own sentence, `at` that sentence with the path of a member, and `with` the rest.
+macro_rules! api_error {
+    ($error:ident {
+        $(pass: $($pass:ident),+;)?
+        $(kind: $($kind:ident),+;)?
+        $(said: $($said:ident),+;)?
+        $(at $member:literal: $($at:ident),+;)*
+        $(with |$plain:ident| $($pattern:pat => $value:expr),+;)?
+    }) => {
+        impl From<$error> for $crate::http::error::ApiError {
+            fn from(error: $error) -> Self {
+                let plain = Self::from_kind(error.kind());
+                match error {
+                    $($($error::$pass(inner) => inner.into(),)+)?
+                    $($($error::$kind { .. } => plain,)+)?
+                    $($($error::$said { .. } => plain.message(error.to_string()),)+)?
+                    $($($error::$at { .. } => $crate::http::members::located(plain, $member, &error),)+)*
+                    $($($pattern => {
+                        #[allow(unused_variables, reason = "not every line needs it")]
+                        let $plain = plain;
+                        $value
+                    })+)?
+                }
+            }
+        }
+    };
+}
+pub(crate) use api_error;
+
 /// Returns the HTTP status of an error kind. This is the only such table.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
@@ -173,13 +203,6 @@ impl ApiError {
     /// Creates a 405 with the `Allow` header.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
         Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed")).header(ALLOW, allow)
-    }
-
-    /// Creates the error of a store failure, with its cause for the log.
-    pub(crate) fn store(error: StoreError) -> Self {
-        let unavailable = error.kind() == ErrorKind::Unavailable;
-        let created = Self::from_kind(error.kind()).caused_by(error);
-        if unavailable { created.reason(RejectionReason::StoreUnavailable) } else { created }
     }
 
     /// Creates the error of work that did not finish on its worker thread.
@@ -404,6 +427,14 @@ impl From<Restricted> for ApiError {
             .message(error.to_string())
             .metadata("reason", RejectionReason::ManagementKeyRestricted.as_str())
             .metadata("needs", error.needs.as_str())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let unavailable = error.kind() == ErrorKind::Unavailable;
+        let created = Self::from_kind(error.kind()).caused_by(error);
+        if unavailable { created.reason(RejectionReason::StoreUnavailable) } else { created }
     }
 }
 

@@ -26,10 +26,10 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let (container, path) = file(call)?;
     let files = &call.gateway.services.container_files;
     let found = if call.request.method() == HttpMethod::HEAD {
-        let found = files.get(access, &container, &path).await.map_err(ApiError::store)?;
+        let found = files.get(access, &container, &path).await?;
         found.map(|file| (file.size_bytes, None))
     } else {
-        let found = files.open(access, &container, &path).await.map_err(ApiError::store)?;
+        let found = files.open(access, &container, &path).await?;
         found.map(|open| (open.size_bytes, Some(open.source)))
     };
     let (bytes, source) = found.ok_or_else(ApiError::not_found)?;

@@ -17,7 +17,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;
     let (container, path) = file(call)?;
     let deleted = call.gateway.services.container_files.delete(access, &container, &path).await;
-    if !deleted.map_err(ApiError::store)? {
+    if !deleted? {
         return Err(ApiError::not_found());
     }
     let (id, object) = (path.file_id(), "container.file.deleted");

@@ -46,13 +46,8 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     Ok(HttpResponse::Ok().json(ContainerFileView::new(&container, &written)))
 }
 
-impl From<PutContainerFileError> for ApiError {
-    fn from(error: PutContainerFileError) -> Self {
-        match error {
-            PutContainerFileError::Restricted(restricted) => restricted.into(),
-            PutContainerFileError::Workspace(error) => of_filter(error),
-            PutContainerFileError::Store(store) => Self::store(store),
-            error => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(PutContainerFileError {
+    pass: Restricted, Store;
+    said: TooLarge, TooManyFiles, ContainerFull, PathConflict, Occupied, NameTooLong;
+    with |plain| PutContainerFileError::Workspace(error) => of_filter(error);
+});

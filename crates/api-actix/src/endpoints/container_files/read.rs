@@ -32,7 +32,7 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     }
     let after = parameters::value(query, "after")?.map(|id| FilePosition::from_id(&id).map_err(invalid)).transpose()?;
     let list = call.gateway.services.container_files.list(access, &container, after.as_ref(), limit).await;
-    let list = list.map_err(ApiError::store)?;
+    let list = list?;
     let data: Vec<ContainerFileView> = list.files.iter().map(|file| ContainerFileView::new(&container, file)).collect();
     Ok(HttpResponse::Ok().json(ContainerFileListView {
         object: "list",
@@ -56,7 +56,7 @@ async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;
     let (container, path) = file(call)?;
     let found = call.gateway.services.container_files.get(access, &container, &path).await;
-    let found = found.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;
+    let found = found?.ok_or_else(ApiError::not_found)?;
     Ok(HttpResponse::Ok().json(ContainerFileView::new(&container, &found)))
 }
 

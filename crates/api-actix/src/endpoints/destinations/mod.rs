@@ -12,7 +12,7 @@ use wires::client::ErrorLocation;
 
 use crate::http::call::Call;
 use crate::http::change::RecordResponse;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, api_error};
 
 /// Renders a stored destination, with key ids if the hashes cannot be read: a write has succeeded.
 async fn stored_response(call: &Call<'_>, destination: &Destination) -> RecordResponse {
@@ -26,26 +26,18 @@ impl From<InvalidDestination> for ApiError {
     }
 }
 
-impl From<DestinationError> for ApiError {
-    fn from(error: DestinationError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            DestinationError::Restricted(restricted) => restricted.into(),
-            DestinationError::Invalid(invalid) => invalid.into(),
-            DestinationError::NothingToChange => plain.message("No update fields provided"),
-            DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
-            DestinationError::TestFailed(reason) => {
-                plain.message(format!("The test call to the destination failed: {reason}"))
-            }
-            DestinationError::TooMany(_) | DestinationError::Changed => {
-                let sentence = error.to_string();
-                let (first, rest) = sentence.split_at(1);
-                plain.message(format!("{}{rest}", first.to_uppercase()))
-            }
-            DestinationError::PreconditionFailed(failed) => failed.into(),
-            DestinationError::WorkspaceRequired => plain.message(error.to_string()),
-            DestinationError::Name(name) => name.into(),
-            DestinationError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(DestinationError {
+    pass: Restricted, Invalid, PreconditionFailed, Name, Store;
+    said: WorkspaceRequired;
+    with |plain|
+        DestinationError::NothingToChange => plain.message("No update fields provided"),
+        DestinationError::UnknownWorkspace => plain.message("workspace_id: workspace not found"),
+        DestinationError::TestFailed(reason) => {
+            plain.message(format!("The test call to the destination failed: {reason}"))
+        },
+        error @ (DestinationError::TooMany(_) | DestinationError::Changed) => {
+            let sentence = error.to_string();
+            let (first, rest) = sentence.split_at(1);
+            plain.message(format!("{}{rest}", first.to_uppercase()))
+        };
+});

@@ -9,23 +9,15 @@ use domain::evidence::EvidenceError;
 use domain::ids::DecisionId;
 use domain::json::Json;
 
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, api_error};
 use crate::http::members::{invalid, located};
 
-impl From<EvidenceError> for ApiError {
-    fn from(error: EvidenceError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            EvidenceError::Restricted(restricted) => restricted.into(),
-            EvidenceError::Store(store) => Self::store(store),
-            EvidenceError::NotFound => plain,
-            EvidenceError::Label { question, error } => located(plain, &format!("labels.{question}"), &error),
-            EvidenceError::LabelCount | EvidenceError::EmptyRange | EvidenceError::Cursor(_) => {
-                plain.message(error.to_string())
-            }
-        }
-    }
-}
+api_error!(EvidenceError {
+    pass: Restricted, Store;
+    kind: NotFound;
+    said: LabelCount, EmptyRange, Cursor;
+    with |plain| EvidenceError::Label { question, error } => located(plain, &format!("labels.{question}"), &error);
+});
 
 /// Reads the id of a Decisions request.
 fn generation_id(name: &str, value: &Json) -> Result<DecisionId, ApiError> {

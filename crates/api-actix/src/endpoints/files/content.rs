@@ -51,7 +51,7 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
         None
     } else {
         let opened = call.gateway.services.read_documents.open(access, &document, range.clone()).await;
-        Some(opened.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?)
+        Some(opened?.ok_or_else(ApiError::not_found)?)
     };
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let bytes = range.as_ref().map_or(size, |range| range.end - range.start);

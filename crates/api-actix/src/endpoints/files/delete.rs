@@ -19,6 +19,6 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller, Right::Write).await?;
     let id: DocumentId = call.id()?.parse().map_err(|_| ApiError::not_found())?;
     let deleted = call.gateway.services.delete_document.execute(workspace_id, &id, &call.actor(caller)).await;
-    let deleted = deleted.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)?;
+    let deleted = deleted?.ok_or_else(ApiError::not_found)?;
     Ok(Shape::of(call).deleted(&deleted))
 }

@@ -43,16 +43,11 @@ fn named_workspace(call: &Call<'_>) -> Result<Option<ResourceName>, ApiError> {
 /// 404 where the workspace has no such document.
 async fn find(call: &Call<'_>, workspace_id: WorkspaceId) -> Result<Document, ApiError> {
     let found = call.gateway.services.read_documents.get(workspace_id, &call.id()?).await;
-    found.map_err(ApiError::store)?.ok_or_else(ApiError::not_found)
+    found?.ok_or_else(ApiError::not_found)
 }
 
-impl From<ChooseFilesWorkspaceError> for ApiError {
-    fn from(error: ChooseFilesWorkspaceError) -> Self {
-        match error {
-            ChooseFilesWorkspaceError::WrongKeyKind(error) => error.into(),
-            ChooseFilesWorkspaceError::Restricted(error) => error.into(),
-            ChooseFilesWorkspaceError::Workspace(error) => of_filter(error),
-            ChooseFilesWorkspaceError::NotOwn => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(ChooseFilesWorkspaceError {
+    pass: WrongKeyKind, Restricted;
+    said: NotOwn;
+    with |plain| ChooseFilesWorkspaceError::Workspace(error) => of_filter(error);
+});

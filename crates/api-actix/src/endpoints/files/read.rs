@@ -52,7 +52,7 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     }
     let after = position(query, workspace_id)?;
     let list = call.gateway.services.read_documents.list(workspace_id, after.as_ref(), limit).await;
-    Ok(Shape::of(call).list(&list.map_err(ApiError::store)?))
+    Ok(Shape::of(call).list(&list?))
 }
 
 /// Returns the document after which the page begins.

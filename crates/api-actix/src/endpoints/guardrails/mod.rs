@@ -12,7 +12,7 @@ use wires::client::{ErrorLocation, read_object};
 
 use crate::http::body::JsonBody;
 use crate::http::call::Call;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, api_error};
 
 /// Parses the guardrail, or the change to one, from the body.
 fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
@@ -36,37 +36,21 @@ impl From<InvalidGuardrail> for ApiError {
     }
 }
 
-impl From<GuardrailError> for ApiError {
-    fn from(error: GuardrailError) -> Self {
-        match error {
-            GuardrailError::Restricted(restricted) => restricted.into(),
-            GuardrailError::Invalid(invalid) => invalid.into(),
-            GuardrailError::Name(name) => name.into(),
-            GuardrailError::UnknownVersion | GuardrailError::Conflict => Self::from_kind(error.kind()),
-            GuardrailError::UnknownWorkspace => {
-                Self::from_kind(error.kind()).message("workspace_id: workspace not found")
-            }
-            GuardrailError::PreconditionFailed(failed) => failed.into(),
-            GuardrailError::WorkspaceRequired => Self::from_kind(error.kind()).message(error.to_string()),
-            GuardrailError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(GuardrailError {
+    pass: Restricted, Invalid, Name, PreconditionFailed, Store;
+    kind: UnknownVersion, Conflict;
+    said: WorkspaceRequired;
+    with |plain| GuardrailError::UnknownWorkspace => plain.message("workspace_id: workspace not found");
+});
 
-impl From<ExplainGuardrailError> for ApiError {
-    fn from(error: ExplainGuardrailError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            ExplainGuardrailError::Restricted(restricted) => restricted.into(),
-            ExplainGuardrailError::Name(name) => name.into(),
-            ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
-            ExplainGuardrailError::UnknownModel { ref nearest } => {
-                plain.message(error.to_string()).metadata("nearest", nearest.as_slice())
-            }
-            ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
-            ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),
-            ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Filtering(_) => plain.caused_by(error),
-            ExplainGuardrailError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(ExplainGuardrailError {
+    pass: Restricted, Name, Store;
+    said: UnknownKey;
+    with |plain|
+        ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
+        ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::from_task_error(lost),
+        error @ (ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Filtering(_)) => plain.caused_by(error),
+        ref error @ ExplainGuardrailError::UnknownModel { ref nearest } => {
+            plain.message(error.to_string()).metadata("nearest", nearest.as_slice())
+        };
+});

@@ -54,7 +54,7 @@ fn workspace_error(error: ChooseWorkspaceError) -> ApiError {
     match error {
         ChooseWorkspaceError::Unknown => located(ApiError::not_found(), "workspace_id", &"workspace not found"),
         ChooseWorkspaceError::Required => ApiError::invalid(error.to_string()),
-        ChooseWorkspaceError::Store(store) => ApiError::store(store),
+        ChooseWorkspaceError::Store(store) => store.into(),
     }
 }
 

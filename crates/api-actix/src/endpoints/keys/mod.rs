@@ -15,7 +15,7 @@ use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
 use crate::http::call::Call;
 use crate::http::change::RecordResponse;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, api_error};
 use crate::http::members::located;
 
 use record::KeyView;
@@ -31,7 +31,7 @@ async fn default_workspace(call: &Call<'_>, by: &Authority) -> Result<Option<Str
     match choose_workspace(&*routed.guardrails.workspaces, by, None).await {
         Ok(workspace) => Ok(Some(workspace.id.to_string())),
         Err(ChooseWorkspaceError::Unknown | ChooseWorkspaceError::Required) => Ok(None),
-        Err(ChooseWorkspaceError::Store(store)) => Err(ApiError::store(store)),
+        Err(ChooseWorkspaceError::Store(store)) => Err(store.into()),
     }
 }
 
@@ -83,43 +83,30 @@ fn limits(plain: ApiError, error: InvalidKeyLimit) -> ApiError {
     }
 }
 
-impl From<CreateApiKeyError> for ApiError {
-    fn from(error: CreateApiKeyError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            CreateApiKeyError::Restricted(restricted) => restricted.into(),
-            CreateApiKeyError::InvalidName(invalid) => located(plain, "name", &invalid),
-            CreateApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
-            CreateApiKeyError::UnknownWorkspace => located(plain, "workspace_id", &error),
-            CreateApiKeyError::UnknownGuardrail => located(plain, "guardrail_id", &error),
-            CreateApiKeyError::ExpiryInThePast => located(plain, "expires_at", &error),
-            CreateApiKeyError::InvalidLabel(_) | CreateApiKeyError::NameTaken(_) => plain.message(error.to_string()),
-            CreateApiKeyError::Store(store) => Self::store(store),
-        }
-    }
-}
+api_error!(CreateApiKeyError {
+    pass: Restricted, Store;
+    said: InvalidLabel, NameTaken;
+    at "name": InvalidName;
+    at "workspace_id": UnknownWorkspace;
+    at "guardrail_id": UnknownGuardrail;
+    at "expires_at": ExpiryInThePast;
+    with |plain| CreateApiKeyError::InvalidLimit(invalid) => limits(plain, invalid);
+});
 
-impl From<ChangeApiKeyError> for ApiError {
-    fn from(error: ChangeApiKeyError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            ChangeApiKeyError::Restricted(restricted) => restricted.into(),
-            ChangeApiKeyError::Name(name) => name.into(),
-            ChangeApiKeyError::PreconditionFailed(failed) => plain.message(failed.to_string()),
-            ChangeApiKeyError::InvalidName(invalid) => located(plain, "name", &invalid),
-            ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
-            ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit"),
-            ChangeApiKeyError::UnknownGuardrail => located(plain, "guardrail_id", &error),
-            ChangeApiKeyError::UnknownWorkspace => located(plain, "management.workspaces", &error),
-            ChangeApiKeyError::OtherKind => located(plain, "management", &error),
-            ChangeApiKeyError::OtherWorkspace => located(plain, "workspace_id", &error),
-            ChangeApiKeyError::ExpiryInThePast => located(plain, "expires_at", &error),
-            ChangeApiKeyError::GraceTooLong => located(plain, "grace_seconds", &error),
-            ChangeApiKeyError::Store(store) => Self::store(store),
-            ChangeApiKeyError::Contended => {
-                plain.message("The key was changed concurrently by another call. Read it again and repeat the change.")
-            }
-            other => plain.message(other.to_string()),
-        }
-    }
-}
+api_error!(ChangeApiKeyError {
+    pass: Restricted, Name, Store;
+    said: PreconditionFailed, InvalidLabel, LastUnrestrictedKey;
+    at "name": InvalidName;
+    at "guardrail_id": UnknownGuardrail;
+    at "management.workspaces": UnknownWorkspace;
+    at "management": OtherKind;
+    at "workspace_id": OtherWorkspace;
+    at "expires_at": ExpiryInThePast;
+    at "grace_seconds": GraceTooLong;
+    with |plain|
+        ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
+        ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit"),
+        ChangeApiKeyError::Contended => {
+            plain.message("The key was changed concurrently by another call. Read it again and repeat the change.")
+        };
+});

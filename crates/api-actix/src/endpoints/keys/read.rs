@@ -80,8 +80,8 @@ async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
 /// Returns the limits of an inference key; a management key has none.
 async fn limits(call: &Call<'_>, key: &ApiKey) -> Result<Vec<OwnLimit>, ApiError> {
     let Some(workspace_id) = key.scope.workspace_id() else { return Ok(Vec::new()) };
-    let workspace = call.routed().guardrails.workspaces.find(workspace_id).await.map_err(ApiError::store)?;
+    let workspace = call.routed().guardrails.workspaces.find(workspace_id).await?;
     let default = workspace.and_then(|workspace| workspace.default_guardrail_id);
     let limits = call.gateway.services.get_own_key.limits_of((workspace_id, key.id), default, key.guardrail_id).await;
-    limits.map_err(ApiError::store)
+    Ok(limits?)
 }

@@ -10,7 +10,6 @@ use domain::preset::PresetError;
 use domain::workspace::ChooseWorkspaceError;
 
 use crate::endpoints::prelude::*;
-use crate::http::members::located;
 
 /// Returns the workspace that a caller reads.
 pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<WorkspaceId, ApiError> {
@@ -18,25 +17,14 @@ pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<Wor
     Ok(call.gateway.services.choose_files_workspace.of_records(caller, Right::Read, named.as_ref()).await?)
 }
 
-impl From<PresetError> for ApiError {
-    fn from(error: PresetError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            PresetError::Restricted(restricted) => restricted.into(),
-            PresetError::PreconditionFailed(failed) => failed.into(),
-            PresetError::Store(store) | PresetError::Workspace(ChooseWorkspaceError::Store(store)) => {
-                Self::store(store)
-            }
-            PresetError::InvalidName => located(plain, "name", &error),
-            PresetError::UnknownDesignation => located(plain, "designated_version_id", &error),
-            PresetError::NotFound => plain,
-            PresetError::Workspace(ChooseWorkspaceError::Unknown) => plain.message("workspace_id: workspace not found"),
-            PresetError::InvalidSlug(_)
-            | PresetError::NothingToChange
-            | PresetError::Workspace(ChooseWorkspaceError::Required)
-            | PresetError::TooManyVersions
-            | PresetError::TooManyPresets
-            | PresetError::Conflict => plain.message(error.to_string()),
-        }
-    }
-}
+api_error!(PresetError {
+    pass: Restricted, PreconditionFailed, Store;
+    kind: NotFound;
+    said: InvalidSlug, NothingToChange, TooManyVersions, TooManyPresets, Conflict;
+    at "name": InvalidName;
+    at "designated_version_id": UnknownDesignation;
+    with |plain|
+        PresetError::Workspace(ChooseWorkspaceError::Store(store)) => store.into(),
+        PresetError::Workspace(ChooseWorkspaceError::Unknown) => plain.message("workspace_id: workspace not found"),
+        error @ PresetError::Workspace(ChooseWorkspaceError::Required) => plain.message(error.to_string());
+});

@@ -70,7 +70,7 @@ pub(super) fn api_error(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         E::Filtering(FilteringError::ClientDisconnected | FilteringError::TimedOut)
         | E::ChargeOutOfRange
         | E::Defect(_) => ApiError::from_kind(error.kind()).caused_by(error),
-        E::Store(store) => ApiError::store(store),
+        E::Store(store) => store.into(),
     }
 }
 

@@ -11,18 +11,16 @@ pub use self::csv::{usage_csv_head, usage_csv_line};
 use domain::decision::ReadUsageError;
 use domain::naming::NameError;
 
-use crate::http::error::ApiError;
+use crate::http::error::api_error;
 
-impl From<ReadUsageError> for ApiError {
-    fn from(error: ReadUsageError) -> Self {
-        match error {
-            ReadUsageError::Store(store) => Self::store(store),
-            ReadUsageError::Key(name @ NameError::Ambiguous(_))
-            | ReadUsageError::Workspace(name @ NameError::Ambiguous(_)) => name.into(),
-            error => Self::from_kind(error.kind()).message(error.to_string()),
-        }
-    }
-}
+api_error!(ReadUsageError {
+    pass: Store;
+    said: OtherKey, OtherWorkspace, EmptyRange, TooManyDays, TooManyRecords, TooManyRows, Cursor;
+    with |plain|
+        ReadUsageError::Key(name @ NameError::Ambiguous(_))
+        | ReadUsageError::Workspace(name @ NameError::Ambiguous(_)) => name.into(),
+        error @ (ReadUsageError::Key(_) | ReadUsageError::Workspace(_)) => plain.message(error.to_string());
+});
 
 /// The description of a filter by key.
 const KEY: &str = "The key's id, hash, a unique prefix of the hash (8 digits or more), or its unique name; of a deleted key \

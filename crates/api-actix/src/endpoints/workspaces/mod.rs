@@ -14,7 +14,7 @@ use domain::naming::{NameError, ResourceName};
 use domain::workspace::WorkspaceError;
 
 use crate::http::call::Call;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, api_error};
 use crate::http::members::located;
 use crate::http::parameters;
 
@@ -40,38 +40,19 @@ pub(crate) fn of_filter(error: WorkspaceError) -> ApiError {
     }
 }
 
-impl From<WorkspaceError> for ApiError {
-    fn from(error: WorkspaceError) -> Self {
-        let plain = Self::from_kind(error.kind());
-        match error {
-            WorkspaceError::Restricted(restricted) => restricted.into(),
-            WorkspaceError::Name(name) => name.into(),
-            WorkspaceError::PreconditionFailed(failed) => failed.into(),
-            WorkspaceError::Store(store) => Self::store(store),
-            WorkspaceError::NothingToChange => plain.message("No update fields provided"),
-            WorkspaceError::NotEmpty(contents) => {
-                let message = format!("{error}: delete them first, or name them in the parameter with");
-                let counts = contents.counts().into_iter();
-                counts.fold(plain.message(message), |error, (kind, count)| error.metadata(kind.as_str(), count))
-            }
-            WorkspaceError::InvalidName(_) | WorkspaceError::NoName | WorkspaceError::NameTaken(_) => {
-                located(plain, "name", &error)
-            }
-            WorkspaceError::InvalidSlug(_) | WorkspaceError::SlugTaken(_) => located(plain, "slug", &error),
-            WorkspaceError::InvalidLabel { member, .. } => located(plain, member, &error),
-            WorkspaceError::UnknownGuardrail => located(plain, "default_guardrail_id", &error),
-            WorkspaceError::NoCreditToAdd | WorkspaceError::NoCreditToTake | WorkspaceError::CreditOutOfRange => {
-                located(plain, "add_usd", &error)
-            }
-            // The sentences on budgets name their periods.
-            WorkspaceError::BudgetNotPositive(_)
-            | WorkspaceError::BudgetsDoNotFall { .. }
-            | WorkspaceError::UnknownBudget
-            | WorkspaceError::UnknownCredit
-            | WorkspaceError::NoRate
-            | WorkspaceError::Required
-            | WorkspaceError::IsDefault
-            | WorkspaceError::Contended => plain.message(error.to_string()),
-        }
-    }
-}
+api_error!(WorkspaceError {
+    pass: Restricted, Name, PreconditionFailed, Store;
+    said: BudgetNotPositive, BudgetsDoNotFall, UnknownBudget, UnknownCredit, NoRate, Required, IsDefault, Contended;
+    at "name": InvalidName, NoName, NameTaken;
+    at "slug": InvalidSlug, SlugTaken;
+    at "default_guardrail_id": UnknownGuardrail;
+    at "add_usd": NoCreditToAdd, NoCreditToTake, CreditOutOfRange;
+    with |plain|
+        WorkspaceError::NothingToChange => plain.message("No update fields provided"),
+        error @ WorkspaceError::InvalidLabel { member, .. } => located(plain, member, &error),
+        ref error @ WorkspaceError::NotEmpty(ref contents) => {
+            let message = format!("{error}: delete them first, or name them in the parameter with");
+            let counts = contents.counts().into_iter();
+            counts.fold(plain.message(message), |error, (kind, count)| error.metadata(kind.as_str(), count))
+        };
+});

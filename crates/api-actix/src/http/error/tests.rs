@@ -35,9 +35,9 @@ fn retry_after_rounds_up_to_at_least_one_second() {
 
 #[test]
 fn unavailable_store_sets_retry_after() {
-    let error = ApiError::store(StoreError::unavailable("disk of db-7 is full"));
+    let error = ApiError::from(StoreError::unavailable("disk of db-7 is full"));
     assert_eq!(error.parts().status.as_u16(), 503);
     assert_eq!(error.parts().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
     assert!(!error.text().contains("db-7"));
-    assert_eq!(ApiError::store(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
+    assert_eq!(ApiError::from(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
 }
