@@ -89,14 +89,13 @@ struct EntryView<'a> {
     subject: &'a str,
     outcome: Outcomes,
     /// The state before the change; null if the entry has none.
-    #[schema(required, value_type = Option<Object>)]
-    before: Option<Box<RawValue>>,
+    #[schema(required)]
+    before: Option<Object>,
     /// The state after the change; null if the entry has none.
-    #[schema(required, value_type = Option<Object>)]
-    after: Option<Box<RawValue>>,
+    #[schema(required)]
+    after: Option<Object>,
     /// The details as they are hashed, `before` and `after` included.
-    #[schema(value_type = Object)]
-    details: Box<RawValue>,
+    details: Object,
     /// The digest of the managed rows after the change, in hexadecimal digits.
     state: String,
     /// The hash of the previous entry; zeros for the first.

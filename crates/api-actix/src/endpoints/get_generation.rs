@@ -7,7 +7,6 @@ use chrono::SecondsFormat;
 use domain::decision::{Generation, GetGenerationError};
 use domain::ids::DecisionId;
 use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome};
-use serde_json::value::RawValue;
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -69,14 +68,11 @@ pub(crate) struct GenerationView<'a> {
     provider: &'a str,
     /// The id of the key.
     api_key: String,
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
     /// The cost in USD.
-    #[schema(value_type = f64)]
-    total_cost: Box<RawValue>,
+    total_cost: Decimal,
     /// Equals `total_cost`.
-    #[schema(value_type = f64)]
-    usage: Box<RawValue>,
+    usage: Decimal,
     /// One of the members without meaning.
     #[schema(ignore)]
     upstream_inference_cost: Option<()>,
@@ -117,20 +113,19 @@ pub(crate) struct GenerationView<'a> {
     client_address: Option<IpAddr>,
     workspace_id: String,
     /// The preset that the request named.
-    #[schema(required, format = "uuid")]
-    preset_id: Option<String>,
+    #[schema(required)]
+    preset_id: Option<Uuid>,
     /// The number of its version.
     #[schema(required, value_type = Option<u64>)]
     preset_version: Option<u32>,
     /// By question of a preset with stages: `outcome`, `stage`, `model` and `threshold`, as in the answer.
-    #[schema(required, value_type = Option<Object>)]
-    outcomes: Option<Box<RawValue>>,
+    #[schema(required)]
+    outcomes: Option<Object>,
     /// The trace metadata of the request, unchanged.
-    #[schema(required, value_type = Option<Object>)]
-    trace: Option<Box<RawValue>>,
+    #[schema(required)]
+    trace: Option<Object>,
     /// The time that decides the day, week and month of the cost.
-    #[schema(format = DateTime)]
-    charged_at: String,
+    charged_at: DateTime,
     /// The ids of the guardrails that applied to the key, the workspace's first.
     guardrail_ids: Vec<String>,
     /// The matches that content filters redacted or flagged.
@@ -247,8 +242,8 @@ struct Response<'a> {
     usage_source: &'static str,
     pricing: Pricing,
     /// The cost in USD, rounded up per attempt. The request's cost is rounded up once for all attempts.
-    #[schema(required, value_type = Option<f64>)]
-    cost: Option<Box<RawValue>>,
+    #[schema(required)]
+    cost: Option<Decimal>,
     is_byok: bool,
 }
 

@@ -45,7 +45,7 @@ mod prelude {
     pub(super) use crate::http::error::{ApiError, api_error};
     pub(super) use crate::http::operation::{BodySchema, tags};
     pub(super) use crate::http::parameters;
-    pub(super) use crate::http::response::{Data, Deleted, Page};
+    pub(super) use crate::http::response::{Data, DateTime, Decimal, Deleted, Object, Page, Uuid};
     pub(super) use crate::http::route_parameters::{
         CURSOR, CURSOR_LIMIT, DEFAULT_WORKSPACE, FILES_WORKSPACE, FORMAT, FULL_LIMIT, IDEMPOTENCY_KEY, IF_MATCH,
         IF_NONE_MATCH, LIMIT, OFFSET, PRESET_WORKSPACE, Query, WORKSPACE, flag, number, text,

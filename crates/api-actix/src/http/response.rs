@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{SecondsFormat, Utc};
 use domain::error::ErrorKind;
 use domain::json::Json;
 use domain::money::Usd;
@@ -14,6 +14,12 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use super::error::ApiError;
+
+/// The types of members, with the names by which schemas know them.
+pub(crate) type Object = Box<RawValue>;
+pub(crate) type Decimal = Box<RawValue>;
+pub(crate) type DateTime = String;
+pub(crate) type Uuid = String;
 
 /// One record: `{"data":…}`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -149,12 +155,12 @@ pub(crate) fn opaque(json: &Json) -> Box<RawValue> {
 }
 
 /// Formats a time as RFC 3339 in UTC, with milliseconds.
-pub(crate) fn time(at: DateTime<Utc>) -> String {
+pub(crate) fn time(at: chrono::DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Returns a time that a caller wrote: with a fraction of a second only if it has one.
-pub(crate) fn written_time(at: DateTime<Utc>) -> String {
+pub(crate) fn written_time(at: chrono::DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 

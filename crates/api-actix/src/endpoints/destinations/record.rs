@@ -9,12 +9,11 @@ use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, MASK};
 use domain::secret::ApiKeyHash;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::change::RecordResponse;
 use crate::http::operation::BodySchema;
-use crate::http::response::{opaque, time};
+use crate::http::response::{DateTime, Decimal, Uuid, opaque, time};
 
 /// A trace destination.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,8 +21,7 @@ use crate::http::response::{opaque, time};
 #[expect(clippy::struct_excessive_bools, reason = "members that published clients decode")]
 pub struct DestinationView {
     /// The id.
-    #[schema(format = "uuid")]
-    pub id: String,
+    pub id: Uuid,
     /// The name.
     pub name: String,
     #[schema(value_type = DestinationType)]
@@ -32,18 +30,14 @@ pub struct DestinationView {
     /// False while nothing is sent.
     pub enabled: bool,
     privacy_mode: bool,
-    #[schema(value_type = f64)]
-    sampling_rate: Box<RawValue>,
+    sampling_rate: Decimal,
     /// The current hash of each key.
     #[schema(required)]
     api_key_hashes: Option<Vec<String>>,
-    #[schema(format = "uuid")]
-    workspace_id: String,
-    #[schema(format = DateTime)]
-    created_at: String,
+    workspace_id: Uuid,
+    created_at: DateTime,
     /// The time of the last change, or of the creation.
-    #[schema(format = DateTime)]
-    updated_at: String,
+    updated_at: DateTime,
     /// True if deliveries are signed.
     signed: bool,
     /// Always false.
@@ -159,8 +153,7 @@ pub(super) struct DestinationRequest {
     r#type: DestinationType,
     config: DestinationConfig,
     /// The workspace id. Default: the default workspace.
-    #[schema(format = "uuid")]
-    workspace_id: Option<String>,
+    workspace_id: Option<Uuid>,
     #[serde(flatten)]
     choices: DestinationChoices,
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::csv::{CsvValue, csv_line};
-use crate::http::response::{opaque, raw, time, usd};
+use crate::http::response::{DateTime, Decimal, Object, Uuid, opaque, raw, time, usd};
 
 /// The evidence of one answer of a preset.
 #[derive(Serialize, ToSchema)]
@@ -15,12 +15,9 @@ use crate::http::response::{opaque, raw, time, usd};
 pub(super) struct EvidenceView<'a> {
     /// The id of the Decisions request.
     generation_id: &'a str,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = "uuid")]
-    workspace_id: String,
-    #[schema(format = "uuid")]
-    preset_id: String,
+    created_at: DateTime,
+    workspace_id: Uuid,
+    preset_id: Uuid,
     /// The id of the version that was asked.
     preset_version_id: String,
     #[schema(value_type = u64, minimum = 1)]
@@ -36,17 +33,17 @@ pub(super) struct EvidenceView<'a> {
     #[schema(value_type = Value)]
     decision: Box<RawValue>,
     /// The largest probability; null without a distribution.
-    #[schema(required, value_type = Option<f64>)]
-    score: Option<Box<RawValue>>,
+    #[schema(required)]
+    score: Option<Decimal>,
     /// The 8 largest probabilities as returned; of a yes-or-no question that of `true`.
-    #[schema(required, value_type = Option<Object>)]
-    probabilities: Option<Box<RawValue>>,
+    #[schema(required)]
+    probabilities: Option<Object>,
     /// The current label.
     #[schema(required)]
     label: Option<LabelView<'a>>,
     /// The cost of the whole request in USD; null if its record was removed.
-    #[schema(required, value_type = Option<f64>)]
-    total_cost: Option<Box<RawValue>>,
+    #[schema(required)]
+    total_cost: Option<Decimal>,
     /// The duration of the whole request in milliseconds; null if its record was removed.
     #[schema(required, value_type = Option<u64>)]
     latency: Option<u128>,
@@ -65,8 +62,7 @@ struct LabelView<'a> {
     version: u32,
     /// The author: `key:` and the id of a key, or `user:` and an operating system user.
     created_by: &'a str,
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
 }
 
 impl<'a> EvidenceView<'a> {

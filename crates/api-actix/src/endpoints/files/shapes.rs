@@ -121,8 +121,7 @@ struct NativeFile<'a> {
     mime_type: &'a str,
     size_bytes: u64,
     /// ISO 8601, UTC.
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
     downloadable: bool,
 }
 

@@ -24,18 +24,15 @@ pub(crate) const LIST: Route =
 #[derive(Serialize, ToSchema)]
 #[schema(as = KeyAssignment)]
 struct AssignmentView<'a> {
-    #[schema(format = "uuid")]
-    id: String,
-    #[schema(format = "uuid")]
-    guardrail_id: String,
+    id: Uuid,
+    guardrail_id: Uuid,
     key_hash: String,
     key_name: &'a str,
     /// The masked secret.
     key_label: &'a str,
     #[schema(required)]
     assigned_by: Option<&'a str>,
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
 }
 
 impl<'a> AssignmentView<'a> {

@@ -68,8 +68,7 @@ struct ExplainRequest {
     /// limits.
     key_hash: Option<String>,
     /// The body of a Decisions request, in any format that a Decisions path accepts.
-    #[schema(value_type = Object)]
-    body: Box<RawValue>,
+    body: Object,
 }
 
 /// The predicted handling of a request.
@@ -96,8 +95,8 @@ pub struct ExplanationView<'a> {
     /// The current limits of the key; empty if no key is named.
     limits: Vec<LimitView>,
     /// The amount that would be held, in USD; null if no endpoint is allowed.
-    #[schema(required, value_type = Option<f64>)]
-    bound_usd: Option<Box<RawValue>>,
+    #[schema(required)]
+    bound_usd: Option<Decimal>,
     /// True if the amount is within all limits now.
     #[schema(required)]
     bound_fits: Option<bool>,
@@ -175,16 +174,13 @@ struct LimitView {
     guardrail_id: Option<String>,
     /// True for the workspace's prepaid credit.
     is_credit: bool,
-    #[schema(value_type = f64)]
-    limit_usd: Box<RawValue>,
+    limit_usd: Decimal,
     #[schema(required, value_type = Option<ResetInterval>)]
     reset_interval: Option<&'static str>,
-    #[schema(value_type = f64)]
-    spent_usd: Box<RawValue>,
-    #[schema(value_type = f64)]
-    reserved_usd: Box<RawValue>,
-    #[schema(required, format = DateTime)]
-    resets_at: Option<String>,
+    spent_usd: Decimal,
+    reserved_usd: Decimal,
+    #[schema(required)]
+    resets_at: Option<DateTime>,
 }
 
 impl<'a> ExplanationView<'a> {

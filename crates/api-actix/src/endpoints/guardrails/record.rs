@@ -7,24 +7,21 @@ use domain::guardrail::{
     BuiltinContentFilter, ContentFilter, Guardrail, GuardrailRules, GuardrailVersion, PlacedGuardrail,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::change::RecordResponse;
 use crate::http::operation::BodySchema;
-use crate::http::response::{FilterAction, ResetInterval, time, usd};
+use crate::http::response::{DateTime, Decimal, FilterAction, ResetInterval, Uuid, time, usd};
 
 /// A guardrail. All members are present; null means no rule.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Guardrail)]
 pub struct GuardrailView<'a> {
-    #[schema(format = "uuid")]
-    id: String,
+    id: Uuid,
     name: &'a str,
     #[schema(required)]
     description: Option<&'a str>,
-    #[schema(format = "uuid")]
-    workspace_id: String,
+    workspace_id: Uuid,
     /// True if the guardrail applies to all traffic of the workspace; absent in versions, which do not store it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -32,10 +29,9 @@ pub struct GuardrailView<'a> {
     /// The version number, from 1. Every change increases it by one.
     #[schema(value_type = u64, minimum = 1)]
     version: u32,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(required, format = DateTime)]
-    updated_at: Option<String>,
+    created_at: DateTime,
+    #[schema(required)]
+    updated_at: Option<DateTime>,
     /// Canonical slugs.
     #[schema(required)]
     allowed_models: Option<&'a [String]>,
@@ -45,8 +41,8 @@ pub struct GuardrailView<'a> {
     allowed_providers: Option<&'a [String]>,
     #[schema(required)]
     ignored_providers: Option<&'a [String]>,
-    #[schema(required, value_type = Option<f64>)]
-    limit_usd: Option<Box<RawValue>>,
+    #[schema(required)]
+    limit_usd: Option<Decimal>,
     #[schema(required, value_type = Option<ResetInterval>)]
     reset_interval: Option<&'static str>,
     #[schema(required)]
@@ -198,8 +194,7 @@ impl<'a> GuardrailView<'a> {
 pub struct GuardrailVersionView<'a> {
     #[schema(value_type = u64, minimum = 1)]
     version: u32,
-    #[schema(format = DateTime)]
-    changed_at: String,
+    changed_at: DateTime,
     /// The author: `key:` and the hash of a management key, or `user:` and an operating system user.
     changed_by: &'a str,
     guardrail: GuardrailView<'a>,
@@ -246,8 +241,7 @@ pub(super) struct GuardrailRequest {
     #[schema(min_length = 1, max_length = 200)]
     name: String,
     /// The workspace id. Default: the default workspace.
-    #[schema(format = "uuid")]
-    workspace_id: Option<String>,
+    workspace_id: Option<Uuid>,
     #[serde(flatten)]
     rules: GuardrailRulesBody,
 }

@@ -5,19 +5,17 @@ use domain::api_key::{ApiKey, KeyRecord, OwnLimit, UserLabel};
 use domain::authority::ManagementScope;
 use domain::secret::ApiKeySecret;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::operation::BodySchema;
-use crate::http::response::{ResetInterval, time, usd, written_time};
+use crate::http::response::{DateTime, Decimal, ResetInterval, Uuid, time, usd, written_time};
 
 /// A key without its secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApiKeyRecord)]
 pub(crate) struct KeyView<'a> {
     /// The permanent id of the key. It does not change with the secret.
-    #[schema(format = "uuid")]
-    id: String,
+    id: Uuid,
     /// The SHA-256 hash of the current secret, in hexadecimal.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     hash: String,
@@ -26,18 +24,18 @@ pub(crate) struct KeyView<'a> {
     name: &'a str,
     /// The workspace id. Of a management key, the default workspace's, because clients decode no null; `GET /key` has
     /// null.
-    #[schema(required, format = "uuid")]
-    workspace_id: Option<String>,
+    #[schema(required)]
+    workspace_id: Option<Uuid>,
     /// The scope of a management key; null for an inference key.
     #[schema(required)]
     management: Option<ManagementView>,
     disabled: bool,
     /// The spending limit in USD; null means unlimited.
-    #[schema(required, value_type = Option<f64>)]
-    limit: Option<Box<RawValue>>,
+    #[schema(required)]
+    limit: Option<Decimal>,
     /// The part of the limit that is not spent, in USD; negative after the limit was lowered below the spend.
-    #[schema(required, value_type = Option<f64>)]
-    limit_remaining: Option<Box<RawValue>>,
+    #[schema(required)]
+    limit_remaining: Option<Decimal>,
     /// The reset period of the limit; null means never.
     #[schema(required, value_type = Option<ResetInterval>)]
     limit_reset: Option<&'static str>,
@@ -47,23 +45,18 @@ pub(crate) struct KeyView<'a> {
     /// The tokens per minute; null is the configured rate.
     #[schema(required, minimum = 1)]
     tokens_per_minute: Option<u32>,
-    #[schema(required, format = "uuid")]
-    guardrail_id: Option<String>,
+    #[schema(required)]
+    guardrail_id: Option<Uuid>,
     /// The spend of all time in USD.
-    #[schema(value_type = f64)]
-    usage: Box<RawValue>,
+    usage: Decimal,
     /// The spend of the current UTC day.
-    #[schema(value_type = f64)]
-    usage_daily: Box<RawValue>,
+    usage_daily: Decimal,
     /// The spend of the current week, from Monday.
-    #[schema(value_type = f64)]
-    usage_weekly: Box<RawValue>,
+    usage_weekly: Decimal,
     /// The spend of the current month.
-    #[schema(value_type = f64)]
-    usage_monthly: Box<RawValue>,
+    usage_monthly: Decimal,
     /// The amount held under the limit for running requests, in USD.
-    #[schema(value_type = f64)]
-    reserved: Box<RawValue>,
+    reserved: Decimal,
     /// Always 0.
     byok_usage: u8,
     /// Always 0.
@@ -80,18 +73,17 @@ pub(crate) struct KeyView<'a> {
     /// A label of the operator, used for no access decision.
     #[schema(required)]
     external_user: Option<&'a str>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(required, format = DateTime)]
-    updated_at: Option<String>,
+    created_at: DateTime,
+    #[schema(required)]
+    updated_at: Option<DateTime>,
     /// The start of the key's last recorded request.
-    #[schema(required, format = DateTime)]
-    last_used_at: Option<String>,
-    #[schema(required, format = DateTime)]
-    expires_at: Option<String>,
+    #[schema(required)]
+    last_used_at: Option<DateTime>,
+    #[schema(required)]
+    expires_at: Option<DateTime>,
     /// The time from which the secret before the last rotation is rejected; null if it is rejected now.
-    #[schema(required, format = DateTime)]
-    previous_secret_expires_at: Option<String>,
+    #[schema(required)]
+    previous_secret_expires_at: Option<DateTime>,
 }
 
 /// The scope of a management key.
@@ -151,24 +143,20 @@ pub(crate) struct BudgetView {
     scope: &'static str,
     /// True for the workspace's prepaid credit.
     is_credit: bool,
-    #[schema(value_type = f64)]
-    limit_usd: Box<RawValue>,
+    limit_usd: Decimal,
     /// The amount spent in the period.
-    #[schema(value_type = f64)]
-    spend_usd: Box<RawValue>,
+    spend_usd: Decimal,
     /// The amount held for requests in flight.
-    #[schema(value_type = f64)]
-    reserved_usd: Box<RawValue>,
+    reserved_usd: Decimal,
     /// The limit less the spend. Zero or less rejects the next request.
-    #[schema(value_type = f64)]
-    remaining_usd: Box<RawValue>,
+    remaining_usd: Decimal,
     /// The period of the limit; null means never reset.
     #[schema(required, value_type = Option<ResetInterval>)]
     reset_interval: Option<&'static str>,
-    #[schema(required, format = DateTime)]
-    resets_at: Option<String>,
-    #[schema(required, format = "uuid")]
-    guardrail_id: Option<String>,
+    #[schema(required)]
+    resets_at: Option<DateTime>,
+    #[schema(required)]
+    guardrail_id: Option<Uuid>,
     /// Always null.
     #[schema(required)]
     budget_id: Option<&'static str>,
@@ -260,8 +248,7 @@ pub(super) struct CreateKeyRequest {
     #[schema(min_length = 1, max_length = 200)]
     name: String,
     /// The workspace id. Default: the default workspace, or the only one of the management key.
-    #[schema(format = "uuid")]
-    workspace_id: Option<String>,
+    workspace_id: Option<Uuid>,
     #[serde(flatten)]
     members: KeyMembers,
 }
@@ -274,8 +261,7 @@ pub(super) struct UpdateKeyRequest {
     /// True rejects the key until it is enabled, and ends the secret before the last rotation.
     disabled: Option<bool>,
     /// The workspace of the key: a key does not move.
-    #[schema(format = "uuid")]
-    workspace_id: Option<String>,
+    workspace_id: Option<Uuid>,
     #[serde(flatten)]
     members: KeyMembers,
 }
@@ -294,11 +280,9 @@ struct KeyMembers {
     #[schema(minimum = 1)]
     tokens_per_minute: Option<u32>,
     /// The guardrail, of the key's workspace. Needs access `write`.
-    #[schema(format = "uuid")]
-    guardrail_id: Option<String>,
+    guardrail_id: Option<Uuid>,
     /// In the future; null means never.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
+    expires_at: Option<DateTime>,
     #[schema(min_length = 1, max_length = 512)]
     creator_user_id: Option<String>,
     #[schema(min_length = 1, max_length = 512)]

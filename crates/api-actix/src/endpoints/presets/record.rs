@@ -4,31 +4,28 @@
 use actix_web::http::StatusCode;
 use domain::preset::{DesignatedPreset, Preset, PresetVersion};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::change::RecordResponse;
 use crate::http::operation::BodySchema;
-use crate::http::response::{opaque, time};
+use crate::http::response::{DateTime, Object, Uuid, opaque, time};
 
 /// A preset.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Preset)]
 pub(super) struct PresetView<'a> {
-    #[schema(format = "uuid")]
-    id: String,
+    id: Uuid,
     /// The name in requests: `@preset/` and the slug as the model.
     slug: &'a str,
     name: &'a str,
     /// Not supported: always null.
     #[schema(required, value_type = Option<String>)]
     description: Option<()>,
-    #[schema(format = "uuid")]
-    workspace_id: String,
+    workspace_id: Uuid,
     #[schema(value_type = PresetStatus)]
     status: &'static str,
-    #[schema(required, format = DateTime)]
-    status_updated_at: Option<String>,
+    #[schema(required)]
+    status_updated_at: Option<DateTime>,
     /// The id of the version that requests use.
     designated_version_id: String,
     /// That version; absent in lists.
@@ -37,10 +34,8 @@ pub(super) struct PresetView<'a> {
     designated_version: Option<PresetVersionView<'a>>,
     /// The author: `key:` and the id of a management key, or `user:` and an operating system user.
     creator_user_id: &'a str,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
+    created_at: DateTime,
+    updated_at: DateTime,
 }
 
 /// A version of a preset. It never changes.
@@ -48,23 +43,19 @@ pub(super) struct PresetView<'a> {
 #[schema(as = PresetVersion)]
 pub(super) struct PresetVersionView<'a> {
     id: String,
-    #[schema(format = "uuid")]
-    preset_id: String,
+    preset_id: Uuid,
     #[schema(value_type = u64, minimum = 1)]
     version: u32,
     /// `questions`, and either `models`, in the order of preference, or `stages` and `otherwise`.
-    #[schema(value_type = Object)]
-    config: Box<RawValue>,
+    config: Object,
     /// Not supported: always null.
     #[schema(required, value_type = Option<String>)]
     system_prompt: Option<()>,
     /// The author, as of the preset.
     creator_id: &'a str,
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
     /// Equals `created_at`.
-    #[schema(format = DateTime)]
-    updated_at: String,
+    updated_at: DateTime,
 }
 
 /// The status of a preset; requests use active ones only.

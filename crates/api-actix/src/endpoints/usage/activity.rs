@@ -2,7 +2,6 @@
 
 use domain::decision::{SumUsageRequest, UsageReader};
 use domain::usage::{UsageGroup, UsageSum};
-use serde_json::value::RawValue;
 
 use super::KEY;
 use crate::endpoints::prelude::*;
@@ -83,8 +82,7 @@ struct ActivityView {
     /// Always 0.
     cached_tokens: u64,
     /// The cost in USD.
-    #[schema(value_type = f64)]
-    usage: Box<RawValue>,
+    usage: Decimal,
     /// Always 0.
     byok_usage_inference: u64,
     /// With `group_by=workspace`.

@@ -61,8 +61,7 @@ struct RejectionView {
     reason: &'static str,
     requests: u64,
     /// The start of the newest hour with such a request.
-    #[schema(format = DateTime)]
-    last_hour: String,
+    last_hour: DateTime,
 }
 
 impl RejectionView {

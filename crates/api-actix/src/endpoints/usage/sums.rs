@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use domain::decision::{SumUsageRequest, UsageReader, UsageSums};
 use domain::usage::{UsageGroup, UsageSum, UsageSumQuery, UsageTotals};
-use serde_json::value::RawValue;
 use utoipa::openapi::schema::ObjectBuilder;
 
 use super::KEY;
@@ -154,8 +153,7 @@ struct TotalsView {
     input_tokens: u64,
     output_tokens: u64,
     /// The cost in USD.
-    #[schema(value_type = f64)]
-    cost: Box<RawValue>,
+    cost: Decimal,
 }
 
 impl TotalsView {

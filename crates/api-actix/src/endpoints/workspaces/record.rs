@@ -6,20 +6,18 @@ use domain::budget::{LimitStatus, ResetInterval as Period};
 use domain::money::Usd;
 use domain::workspace::{Credit, Workspace};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::change::RecordResponse;
 use crate::http::client::WireNames;
 use crate::http::operation::BodySchema;
-use crate::http::response::{ResetInterval, time, usd};
+use crate::http::response::{DateTime, Decimal, ResetInterval, Uuid, time, usd};
 
 /// A workspace.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WorkspaceRecord)]
 pub(crate) struct WorkspaceView<'a> {
-    #[schema(format = "uuid")]
-    id: String,
+    id: Uuid,
     name: &'a str,
     slug: &'a str,
     #[schema(required)]
@@ -41,14 +39,13 @@ pub(crate) struct WorkspaceView<'a> {
     #[schema(required)]
     default_guardrail_id: Option<String>,
     /// The balance of the prepaid credit in USD; null is unlimited.
-    #[schema(required, value_type = Option<f64>)]
-    credit_usd: Option<Box<RawValue>>,
+    #[schema(required)]
+    credit_usd: Option<Decimal>,
     /// The bytes of its documents.
     storage_used_bytes: u64,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(required, format = DateTime)]
-    updated_at: Option<String>,
+    created_at: DateTime,
+    #[schema(required)]
+    updated_at: Option<DateTime>,
     #[serde(flatten)]
     constants: WorkspaceConstants,
 }
@@ -139,30 +136,23 @@ pub(super) fn respond(status: StatusCode, workspace: &Workspace, names: WireName
 #[schema(as = WorkspaceBudget)]
 pub(crate) struct BudgetView {
     id: String,
-    #[schema(format = "uuid")]
-    workspace_id: String,
-    #[schema(value_type = f64)]
-    limit_usd: Box<RawValue>,
+    workspace_id: Uuid,
+    limit_usd: Decimal,
     /// The period; null is all time.
     #[schema(required, value_type = Option<ResetInterval>)]
     reset_interval: Option<&'static str>,
     /// The spend of the current period.
-    #[schema(value_type = f64)]
-    spend_usd: Box<RawValue>,
+    spend_usd: Decimal,
     /// The amount held for running requests.
-    #[schema(value_type = f64)]
-    reserved_usd: Box<RawValue>,
+    reserved_usd: Decimal,
     /// The limit without the spend; negative after the limit was lowered below it.
-    #[schema(value_type = f64)]
-    remaining_usd: Box<RawValue>,
-    #[schema(required, format = DateTime)]
-    resets_at: Option<String>,
+    remaining_usd: Decimal,
+    #[schema(required)]
+    resets_at: Option<DateTime>,
     /// The creation time of the workspace.
-    #[schema(format = DateTime)]
-    created_at: String,
+    created_at: DateTime,
     /// The time of the last change of the workspace, or of its creation.
-    #[schema(format = DateTime)]
-    updated_at: String,
+    updated_at: DateTime,
     /// Always false.
     include_byok_in_budgets: bool,
 }
@@ -213,14 +203,12 @@ pub(super) fn respond_budget(workspace: &Workspace, status: &LimitStatus) -> Rec
 #[schema(as = WorkspaceCredit)]
 pub(crate) struct CreditView {
     /// The sum of the credit in USD since the workspace last had none; 0 without credit.
-    #[schema(value_type = f64)]
-    total_credits: Box<RawValue>,
+    total_credits: Decimal,
     /// The spend of the credit in USD; without credit the spend of all time.
-    #[schema(value_type = f64)]
-    total_usage: Box<RawValue>,
+    total_usage: Decimal,
     /// The balance in USD; null is unlimited.
-    #[schema(required, value_type = Option<f64>)]
-    remaining: Option<Box<RawValue>>,
+    #[schema(required)]
+    remaining: Option<Decimal>,
 }
 
 impl From<&Credit> for CreditView {

@@ -32,6 +32,34 @@ pub struct Step {
     pub summary: Option<fn(&Exchange) -> String>,
 }
 
+impl Step {
+    fn new(method: Method, title: &str, path: impl Into<String>, (key, body): (&str, Option<&str>)) -> Self {
+        let (title, key, body) = (title.to_owned(), Some(key.to_owned()), body.map(str::to_owned));
+        let request = Request { title, method, path: path.into(), key, body };
+        Self { request, status: 200, holds: |_| true, summary: None }
+    }
+
+    fn get(title: &str, path: String, key: &str) -> Self {
+        Self::new(Method::GET, title, path, (key, None))
+    }
+
+    fn post(title: &str, path: impl Into<String>, key_and_body: (&str, Option<&str>)) -> Self {
+        Self::new(Method::POST, title, path, key_and_body)
+    }
+
+    fn expects(self, holds: fn(&Value) -> bool) -> Self {
+        Self { holds, ..self }
+    }
+
+    fn fails(self, status: u16, holds: fn(&Value) -> bool) -> Self {
+        Self { status, holds, ..self }
+    }
+
+    fn summary(self, summary: fn(&Exchange) -> String) -> Self {
+        Self { summary: Some(summary), ..self }
+    }
+}
+
 /// A placeholder in paths for the id of the last decision.
 pub const LAST_DECISION: &str = "{last-decision}";
 /// The beginning of the path and query of a usage record.
@@ -51,66 +79,46 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
 
 /// Returns the five operations of the interface.
 fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
-    let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
+    let Fixtures { inference_key: key, management_key, file_id, guardrail_id, .. } = fixtures;
     vec![
-        Step {
-            request: request(
-                "1. Promote a container file: copied into durable storage",
-                Method::POST,
-                format!("{base}/containers/{CONTAINER}/files/{}/promote", fixtures.file_id),
-                &fixtures.inference_key,
-                None,
-            ),
-            status: 200,
-            holds: |body| body["filename"] == PATH && body["downloadable"] == true && body["mime_type"] == "text/csv",
-            summary: Some(promotion_summary),
-        },
-        Step {
-            request: request(
-                "2. Decisions: three questions about one state, answered by the built-in sandbox",
-                Method::POST,
-                format!("{base}/api/alpha/decisions"),
-                &fixtures.inference_key,
-                Some(DECISION.to_owned()),
-            ),
-            status: 200,
-            holds: |body| {
-                let answers = &body["answers"];
-                answers["refund"]["noul"].as_f64().is_some_and(|yes| yes > 0.5)
-                    && answers["queue"]["choice"] == "billing"
-                    && answers["heat"]["score"].as_f64().is_some_and(|score| score > 1.0)
-                    && body["id"].as_str().is_some_and(|id| id.starts_with("gen-dec-"))
-                    && body["usage"]["cost"].is_number()
-            },
-            summary: Some(decision_summary),
-        },
-        Step {
-            request: request(
-                "3. Assign keys to a guardrail: needs a management key; unknown hashes are skipped",
-                Method::POST,
-                format!("{base}/guardrails/{}/assignments/keys", fixtures.guardrail_id),
-                &fixtures.management_key,
-                Some(assignment(&fixtures.inference_hash)),
-            ),
-            status: 200,
-            holds: |body| body["assigned_count"] == 1,
-            summary: Some(assignment_summary),
-        },
-        Step {
-            request: get("4. One model by its slug", format!("{base}/model/{MODEL}")),
-            status: 200,
-            holds: |body| body["data"]["id"] == MODEL && body["data"]["pricing"]["prompt"].is_string(),
-            summary: Some(model_summary),
-        },
-        Step {
-            request: get(
-                "5. How many models answer decisions",
-                format!("{base}/models/count?output_modalities=decisions"),
-            ),
-            status: 200,
-            holds: |body| body["data"]["count"].as_u64().is_some_and(|count| count > 0),
-            summary: Some(count_summary),
-        },
+        Step::post(
+            "1. Promote a container file: copied into durable storage",
+            format!("{base}/containers/{CONTAINER}/files/{file_id}/promote"),
+            (key, None),
+        )
+        .expects(|body| body["filename"] == PATH && body["downloadable"] == true && body["mime_type"] == "text/csv")
+        .summary(promotion_summary),
+        Step::post(
+            "2. Decisions: three questions about one state, answered by the built-in sandbox",
+            format!("{base}/api/alpha/decisions"),
+            (key, Some(DECISION)),
+        )
+        .expects(|body| {
+            let answers = &body["answers"];
+            answers["refund"]["noul"].as_f64().is_some_and(|yes| yes > 0.5)
+                && answers["queue"]["choice"] == "billing"
+                && answers["heat"]["score"].as_f64().is_some_and(|score| score > 1.0)
+                && body["id"].as_str().is_some_and(|id| id.starts_with("gen-dec-"))
+                && body["usage"]["cost"].is_number()
+        })
+        .summary(decision_summary),
+        Step::post(
+            "3. Assign keys to a guardrail: needs a management key; unknown hashes are skipped",
+            format!("{base}/guardrails/{guardrail_id}/assignments/keys"),
+            (management_key, Some(&assignment(&fixtures.inference_hash))),
+        )
+        .expects(|body| body["assigned_count"] == 1)
+        .summary(assignment_summary),
+        Step::get("4. One model by its slug", format!("{base}/model/{MODEL}"), key)
+            .expects(|body| body["data"]["id"] == MODEL && body["data"]["pricing"]["prompt"].is_string())
+            .summary(model_summary),
+        Step::get(
+            "5. How many models answer decisions",
+            format!("{base}/models/count?output_modalities=decisions"),
+            key,
+        )
+        .expects(|body| body["data"]["count"].as_u64().is_some_and(|count| count > 0))
+        .summary(count_summary),
     ]
 }
 
@@ -157,131 +165,70 @@ fn cost(body: &str) -> Option<String> {
 
 /// Returns requests in vendors' formats, and a lookup of the decision's record.
 fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
-    let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
+    let key = &fixtures.inference_key;
     vec![
-        Step {
-            request: get("6. The usage record of a decision", format!("{base}{RECORD}{LAST_DECISION}")),
-            status: 200,
-            holds: |body| {
-                body["data"]["model"] == MODEL
-                    && body["data"]["total_cost"].is_number()
-                    && body["data"]["provider_responses"][0]["outcome"] == "completed"
-            },
-            summary: None,
-        },
-        Step {
-            request: request(
-                "7. The same question from a System One client",
-                Method::POST,
-                "/v1/systemone".to_owned(),
-                &fixtures.inference_key,
-                Some(SYSTEM_ONE.to_owned()),
-            ),
-            status: 200,
-            holds: |body| body["answers"]["refund"]["noul"].is_number(),
-            summary: None,
-        },
-        Step {
-            request: request(
-                "8. The same question from an OpenAI client",
-                Method::POST,
-                "/v1/decisions".to_owned(),
-                &fixtures.inference_key,
-                Some(OPENAI.to_owned()),
-            ),
-            status: 200,
-            holds: |body| {
+        Step::get("6. The usage record of a decision", format!("{base}{RECORD}{LAST_DECISION}"), key).expects(|body| {
+            body["data"]["model"] == MODEL
+                && body["data"]["total_cost"].is_number()
+                && body["data"]["provider_responses"][0]["outcome"] == "completed"
+        }),
+        Step::post("7. The same question from a System One client", "/v1/systemone", (key, Some(SYSTEM_ONE)))
+            .expects(|body| body["answers"]["refund"]["noul"].is_number()),
+        Step::post("8. The same question from an OpenAI client", "/v1/decisions", (key, Some(OPENAI))).expects(
+            |body| {
                 let answer = &body["answers"][0];
                 answer["type"] == "predicate" && answer["name"] == "refund" && answer["probability"].is_number()
             },
-            summary: None,
-        },
-        Step {
-            request: get("9. The endpoints of a model and their health", format!("{base}/models/{MODEL}/endpoints")),
-            status: 200,
-            holds: |body| {
+        ),
+        Step::get("9. The endpoints of a model and their health", format!("{base}/models/{MODEL}/endpoints"), key)
+            .expects(|body| {
                 let endpoint = &body["data"]["endpoints"][0];
                 endpoint["tag"] == "sandbox" && endpoint["health"]["throttled"] == false
-            },
-            summary: None,
-        },
-        Step {
-            request: get("10. All providers and the health of their endpoints", format!("{base}/providers")),
-            status: 200,
-            holds: |body| {
+            }),
+        Step::get("10. All providers and the health of their endpoints", format!("{base}/providers"), key).expects(
+            |body| {
                 let slugs = [&body["data"][0]["slug"], &body["data"][1]["slug"]];
                 slugs == ["demo", "sandbox"] && body["data"][1]["health"]["throttled"] == 0
             },
-            summary: None,
-        },
+        ),
     ]
 }
 
 /// Returns requests that guardrails and limits affect.
 fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let guardrail = format!("{base}/guardrails/{}", fixtures.guardrail_id);
+    let key = &fixtures.management_key;
+    let title = "11. A guardrail rule: email addresses are redacted before sending";
     vec![
-        Step {
-            request: request(
-                "11. A guardrail rule: email addresses are redacted before sending",
-                Method::PATCH,
-                guardrail.clone(),
-                &fixtures.management_key,
-                Some(RULES.to_owned()),
-            ),
-            status: 200,
-            holds: |body| body["data"]["version"] == 2,
-            summary: None,
-        },
-        Step {
-            request: request(
-                "12. The effect of the rule, explained without sending a request",
-                Method::POST,
-                format!("{guardrail}/explain"),
-                &fixtures.management_key,
-                Some(EXPLAINED.to_owned()),
-            ),
-            status: 200,
-            holds: |body| {
-                body["data"]["allowed"] == true
-                    && body["data"]["findings"][0]["label"] == "EMAIL"
-                    && body["data"]["sent"]["state"].as_str().is_some_and(|state| state.contains("[EMAIL]"))
-            },
-            summary: None,
-        },
-        Step {
-            request: request(
-                "13. A key with a tiny limit and a model with a price: rejected before anything is sent",
-                Method::POST,
-                format!("{base}/api/alpha/decisions"),
-                &fixtures.limited_key,
-                Some(PRICED.to_owned()),
-            ),
-            status: 402,
-            holds: |body| body["error"]["metadata"]["scope"] == "key",
-            summary: None,
-        },
+        Step::new(Method::PATCH, title, guardrail.clone(), (key, Some(RULES)))
+            .expects(|body| body["data"]["version"] == 2),
+        Step::post(
+            "12. The effect of the rule, explained without sending a request",
+            format!("{guardrail}/explain"),
+            (key, Some(EXPLAINED)),
+        )
+        .expects(|body| {
+            body["data"]["allowed"] == true
+                && body["data"]["findings"][0]["label"] == "EMAIL"
+                && body["data"]["sent"]["state"].as_str().is_some_and(|state| state.contains("[EMAIL]"))
+        }),
+        Step::post(
+            "13. A key with a tiny limit and a model with a price: rejected before anything is sent",
+            format!("{base}/api/alpha/decisions"),
+            (&fixtures.limited_key, Some(PRICED)),
+        )
+        .fails(402, |body| body["error"]["metadata"]["scope"] == "key"),
     ]
 }
 
 /// Returns a request to a model that always fails.
 fn failure(base: &str, fixtures: &Fixtures) -> Step {
-    Step {
-        request: request(
-            "A simulated failure: sandbox models that always fail, for client tests",
-            Method::POST,
-            format!("{base}/api/alpha/decisions"),
-            &fixtures.inference_key,
-            Some(FAILING.to_owned()),
-        ),
-        status: 529,
-        holds: |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error",
-        summary: None,
-    }
-}
-
-fn request(title: &str, method: Method, path: String, key: &str, body: Option<String>) -> Request {
-    Request { title: title.to_owned(), method, path, key: Some(key.to_owned()), body }
+    Step::post(
+        "A simulated failure: sandbox models that always fail, for client tests",
+        format!("{base}/api/alpha/decisions"),
+        (&fixtures.inference_key, Some(FAILING)),
+    )
+    .fails(529, |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error")
 }
 
 /// The body of the Decisions request.
