@@ -11,19 +11,17 @@ use crate::http::change::RecordResponse;
 use crate::http::operation;
 
 pub(crate) const ROUTE: Route =
-    Route::management(Post, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, |call, key, payload| {
-        Box::pin(handle(call, key, payload))
-    })
-    .operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
-    .description(
-        "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
-         are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
-         counted.",
-    )
-    .body(BodySchema::of::<AssignKeysRequest>)
-    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-    .answer(BodySchema::of::<AssignedView>, "The number of assigned keys")
-    .complete(|operation| operation.body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment())));
+    Route::management(Post, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, handler!(handle, payload))
+        .operation("assignKeysToGuardrail", "Bulk assign keys to a guardrail")
+        .description(
+            "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
+             are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
+             counted.",
+        )
+        .body(BodySchema::of::<AssignKeysRequest>)
+        .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+        .answer(BodySchema::of::<AssignedView>, "The number of assigned keys")
+        .complete(|operation| operation.body(BodySchema::of::<AssignKeysRequest>(), Some(operation::assignment())));
 
 api_error!(AssignKeysError {
     pass: Restricted, Name, PreconditionFailed, Store;

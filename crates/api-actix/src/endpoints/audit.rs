@@ -5,32 +5,31 @@ use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
 use serde_json::value::RawValue;
 
 use crate::endpoints::prelude::*;
-use crate::http::csv::{CsvValue, csv_line};
+use crate::http::csv::{Column, CsvValue, csv_head, csv_record};
 use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::{CursorPage, opaque, time};
 
-pub(crate) const ROUTE: Route =
-    Route::management(Get, "/audit", tags::OPERATION, |call, by, _| Box::pin(handle(call, by)))
-        .operation("listAuditEntries", "List the audit log")
-        .description(
-            "Newest first. A request reads at most 100,000 entries and returns about 1 MiB: a page may have fewer \
-             entries than `limit`, also none, and a cursor. Needs read access to all workspaces.",
-        )
-        .query(&[
-            Query::text("actor", "A text that the actor contains, such as `key:` or `user:ann`."),
-            Query::text("action", "A text that the action contains, such as `key.` or `guardrail.update`."),
-            Query::text("subject", "A text that the subject contains, such as an id."),
-            Query::text("since", "Entries of this time or later: a date or an RFC 3339 time in UTC."),
-            Query::text("until", "Entries before this time."),
-            CURSOR,
-            CURSOR_LIMIT,
-            FORMAT,
-        ])
-        .answer(
-            || BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log."),
-            "The entries",
-        );
+pub(crate) const ROUTE: Route = Route::management(Get, "/audit", tags::OPERATION, handler!(handle))
+    .operation("listAuditEntries", "List the audit log")
+    .description(
+        "Newest first. A request reads at most 100,000 entries and returns about 1 MiB: a page may have fewer \
+         entries than `limit`, also none, and a cursor. Needs read access to all workspaces.",
+    )
+    .query(&[
+        Query::text("actor", "A text that the actor contains, such as `key:` or `user:ann`."),
+        Query::text("action", "A text that the action contains, such as `key.` or `guardrail.update`."),
+        Query::text("subject", "A text that the subject contains, such as an id."),
+        Query::text("since", "Entries of this time or later: a date or an RFC 3339 time in UTC."),
+        Query::text("until", "Entries before this time."),
+        CURSOR,
+        CURSOR_LIMIT,
+        FORMAT,
+    ])
+    .answer(
+        || BodySchema::cursor_page::<EntryView<'_>>("AuditListResponse", "Entries of the audit log."),
+        "The entries",
+    );
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -49,7 +48,7 @@ fn export(call: &Call<'_>, by: &Authority, format: ExportFormat, filter: AuditFi
     let list = call.gateway.services.audit_entries.clone();
     list.check(by, &filter)?;
     let place = call.begin_export()?;
-    let head = if format == ExportFormat::Csv { csv_line(&COLUMNS.map(CsvValue::plain)) } else { String::new() };
+    let head = if format == ExportFormat::Csv { csv_head(&columns()) } else { String::new() };
     let next = async move |position: &mut AuditPosition| {
         if position.is_end() {
             return Ok(None);
@@ -114,48 +113,36 @@ enum Outcomes {
 }
 
 /// The columns of CSV: the members.
-const COLUMNS: [&str; 13] = [
-    "number",
-    "at",
-    "actor",
-    "source",
-    "action",
-    "subject",
-    "outcome",
-    "before",
-    "after",
-    "details",
-    "state",
-    "previous_hash",
-    "hash",
-];
+fn columns<'a>() -> [Column<EntryView<'a>>; 13] {
+    fn json(json: Option<&RawValue>) -> CsvValue {
+        CsvValue::of(json.map(RawValue::get))
+    }
+    [
+        ("number", |entry| CsvValue::plain(&entry.number.to_string())),
+        ("at", |entry| CsvValue::plain(&entry.at)),
+        ("actor", |entry| CsvValue::of(Some(entry.actor))),
+        ("source", |entry| CsvValue::of(entry.source)),
+        ("action", |entry| CsvValue::of(Some(entry.action))),
+        ("subject", |entry| CsvValue::of(Some(entry.subject))),
+        ("outcome", |entry| match entry.outcome {
+            Outcomes::Done => CsvValue::plain("done"),
+            Outcomes::Denied => CsvValue::plain("denied"),
+        }),
+        ("before", |entry| json(entry.before.as_deref())),
+        ("after", |entry| json(entry.after.as_deref())),
+        ("details", |entry| json(Some(&entry.details))),
+        ("state", |entry| CsvValue::plain(&entry.state)),
+        ("previous_hash", |entry| CsvValue::plain(&entry.previous_hash)),
+        ("hash", |entry| CsvValue::plain(&entry.hash)),
+    ]
+}
 
 impl<'a> EntryView<'a> {
     fn line(&self, format: ExportFormat) -> String {
-        if format == ExportFormat::JsonLines {
-            return export::json_line(self);
+        match format {
+            ExportFormat::Csv => csv_record(&columns(), self),
+            ExportFormat::JsonLines => export::json_line(self),
         }
-        let json = |json: Option<&RawValue>| CsvValue::of(json.map(RawValue::get));
-        let outcome = match self.outcome {
-            Outcomes::Done => "done",
-            Outcomes::Denied => "denied",
-        };
-        let cells: [CsvValue; COLUMNS.len()] = [
-            CsvValue::plain(&self.number.to_string()),
-            CsvValue::plain(&self.at),
-            CsvValue::of(Some(self.actor)),
-            CsvValue::of(self.source),
-            CsvValue::of(Some(self.action)),
-            CsvValue::of(Some(self.subject)),
-            CsvValue::plain(outcome),
-            json(self.before.as_deref()),
-            json(self.after.as_deref()),
-            json(Some(&self.details)),
-            CsvValue::plain(&self.state),
-            CsvValue::plain(&self.previous_hash),
-            CsvValue::plain(&self.hash),
-        ];
-        csv_line(&cells)
     }
 
     fn new(entry: &'a AuditEntry) -> Self {

@@ -14,25 +14,22 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use crate::endpoints::prelude::*;
 use crate::http::response::{FilterAction, opaque, usd};
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/generation", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
-        .any_query()
-        .operation("getGeneration", "Get the record of a Decisions request")
-        .description(
-            "An inference key reads its own records, a management key those of its workspaces. Members outside this \
-             schema are always null.",
-        )
-        .query(&[Query::new(
-            "id",
-            "The id of the answer, or the header `X-Generation-Id` of an error response.",
-            || text().pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$")),
-        )
-        .required()])
-        .answer(
-            || BodySchema::data::<GenerationView<'_>>("GenerationResponse", "The record of a Decisions request."),
-            "The record",
-        )
-        .also(&[404]);
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/generation", tags::USAGE, handler!(handle))
+    .any_query()
+    .operation("getGeneration", "Get the record of a Decisions request")
+    .description(
+        "An inference key reads its own records, a management key those of its workspaces. Members outside this \
+         schema are always null.",
+    )
+    .query(&[Query::new("id", "The id of the answer, or the header `X-Generation-Id` of an error response.", || {
+        text().pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))
+    })
+    .required()])
+    .answer(
+        || BodySchema::data::<GenerationView<'_>>("GenerationResponse", "The record of a Decisions request."),
+        "The record",
+    )
+    .also(&[404]);
 
 api_error!(GetGenerationError {
     pass: Store;

@@ -6,15 +6,14 @@ use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/key", tags::KEYS, |call, caller, _| Box::pin(handle(call, caller)))
-        .any_query()
-        .operation("getOwnKey", "Get the key of the caller")
-        .description(
-            "Returns the key that the request was made with, its spend, and every limit that applies to it. The \
-             amounts are those that decide about the next request. A management key has no limits and no spend.",
-        )
-        .answer(|| BodySchema::data::<View<'_>>("OwnKeyResponse", "The caller's own key."), "The key");
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/key", tags::KEYS, handler!(handle))
+    .any_query()
+    .operation("getOwnKey", "Get the key of the caller")
+    .description(
+        "Returns the key that the request was made with, its spend, and every limit that applies to it. The \
+         amounts are those that decide about the next request. A management key has no limits and no spend.",
+    )
+    .answer(|| BodySchema::data::<View<'_>>("OwnKeyResponse", "The caller's own key."), "The key");
 
 api_error!(GetOwnKeyError {
     pass: Store;

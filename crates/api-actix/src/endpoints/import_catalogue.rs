@@ -7,25 +7,24 @@ use domain::system::WorkOwner;
 use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 
-pub(crate) const ROUTE: Route = Route::management(Post, "/catalogue/imports", tags::OPERATION, |call, by, payload| {
-    Box::pin(handle(call, by, payload))
-})
-.operation("importCatalogue", "Import catalogue rows")
-.description(
-    "`merge` adds and updates rows; `replace` also removes the others, except those of models that an \
-     endpoint serves. A replacement needs `If-Match` with the version of a dry run (428 without it): it \
-     removes the rows that the dry run named. All rows are imported, or none.",
-)
-.query(&[
-    Query::new("mode", "The treatment of other rows; `merge` by default.", || {
-        text().enum_values(Some(["merge", "replace"]))
-    }),
-    Query::flag("dry_run", "True: report the result and change nothing."),
-])
-.body(BodySchema::of::<ImportRequest>)
-.headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-.answer(|| BodySchema::data::<ImportView>("CatalogueImportResponse", "The result of an import."), "The result")
-.also(&[428]);
+pub(crate) const ROUTE: Route =
+    Route::management(Post, "/catalogue/imports", tags::OPERATION, handler!(handle, payload))
+        .operation("importCatalogue", "Import catalogue rows")
+        .description(
+            "`merge` adds and updates rows; `replace` also removes the others, except those of models that an \
+             endpoint serves. A replacement needs `If-Match` with the version of a dry run (428 without it): it \
+             removes the rows that the dry run named. All rows are imported, or none.",
+        )
+        .query(&[
+            Query::new("mode", "The treatment of other rows; `merge` by default.", || {
+                text().enum_values(Some(["merge", "replace"]))
+            }),
+            Query::flag("dry_run", "True: report the result and change nothing."),
+        ])
+        .body(BodySchema::of::<ImportRequest>)
+        .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+        .answer(|| BodySchema::data::<ImportView>("CatalogueImportResponse", "The result of an import."), "The result")
+        .also(&[428]);
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();

@@ -6,20 +6,19 @@ use super::list_models;
 use crate::endpoints::prelude::*;
 use crate::rendered_catalogue::schema::ModelListResponse;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/models/user", tags::MODELS, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("listModelsUser", "List the models that the key may use")
-        .description(
-            "The models of `GET /models` that the guardrails of the workspace and of the key permit: one of their \
-             endpoints, or their name if they have none. An alias follows its target. A management key, which has no \
-             guardrail, lists all. Filters, order, pages and body are those of `GET /models`; `models` has permitted \
-             models only.",
-        )
-        .any_query()
-        .headers(&[IF_NONE_MATCH])
-        .answer(BodySchema::of::<ModelListResponse>, "The models")
-        .also(&[400])
-        .complete(|operation| list_models::describe_list(operation, DefaultModality::Text));
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/models/user", tags::MODELS, handler!(handle))
+    .operation("listModelsUser", "List the models that the key may use")
+    .description(
+        "The models of `GET /models` that the guardrails of the workspace and of the key permit: one of their \
+         endpoints, or their name if they have none. An alias follows its target. A management key, which has no \
+         guardrail, lists all. Filters, order, pages and body are those of `GET /models`; `models` has permitted \
+         models only.",
+    )
+    .any_query()
+    .headers(&[IF_NONE_MATCH])
+    .answer(BodySchema::of::<ModelListResponse>, "The models")
+    .also(&[400])
+    .complete(|operation| list_models::describe_list(operation, DefaultModality::Text));
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let parameters = list_models::ListParameters::read(call.request.query_string(), DefaultModality::Text)?;

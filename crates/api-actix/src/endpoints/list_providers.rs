@@ -15,16 +15,15 @@ pub(crate) const LIST: Route = Route::memory(Get, "/providers", tags::MODELS, ha
     .answer(BodySchema::of::<List<'_>>, "The providers");
 
 /// `PATCH /providers/{slug}`: pauses or resumes a provider.
-pub(crate) const UPDATE: Route = Route::management(Patch, "/providers/{slug}", tags::OPERATION, |call, by, payload| {
-    Box::pin(handle_update(call, by, payload))
-})
-.operation("updateProvider", "Pause or resume a provider")
-.description(
-    "A paused provider gets no new attempts: here at once, on other servers within a second, and after \
-     restarts. Running attempts end. A model without another endpoint is 503.",
-)
-.body(BodySchema::of::<ProviderChange>)
-.answer(|| BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider."), "The provider");
+pub(crate) const UPDATE: Route =
+    Route::management(Patch, "/providers/{slug}", tags::OPERATION, handler!(handle_update, payload))
+        .operation("updateProvider", "Pause or resume a provider")
+        .description(
+            "A paused provider gets no new attempts: here at once, on other servers within a second, and after \
+             restarts. Running attempts end. A model without another endpoint is 503.",
+        )
+        .body(BodySchema::of::<ProviderChange>)
+        .answer(|| BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider."), "The provider");
 
 /// The writable member.
 const WRITABLE: [&str; 1] = ["paused"];

@@ -51,5 +51,5 @@ mod prelude {
         IF_NONE_MATCH, LIMIT, OFFSET, PRESET_WORKSPACE, Query, WORKSPACE, flag, number, text,
     };
     pub(super) use crate::http::routes::Method::{Delete, Get, Patch, Post, Put};
-    pub(super) use crate::http::routes::{OpenHandler, Outcome, Route};
+    pub(super) use crate::http::routes::{OpenHandler, Outcome, Route, handler};
 }

@@ -18,23 +18,21 @@ use crate::http::detach::box_in_place;
 use crate::http::route_parameters::Header;
 
 pub(crate) const ROUTE: Route =
-    Route::any_key(Post, "/containers/{container_id}/files/{file_id}/promote", tags::FILES, |call, caller, _| {
-        Box::pin(handle(call, caller))
-    })
-    .any_query()
-    .operation("promoteContainerFile", "Promote a container file into workspace documents")
-    .description(
-        "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
-         Counts against the workspace's storage quota. The shape of the answer follows the headers \
-         `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
-    )
-    .answer(file_schema, "The new document")
-    .headers(&[Header::new(
-        "Idempotency-Key",
-        "A retry with the same key within 24 hours returns the first document.",
-        255,
-        &[400],
-    )]);
+    Route::any_key(Post, "/containers/{container_id}/files/{file_id}/promote", tags::FILES, handler!(handle))
+        .any_query()
+        .operation("promoteContainerFile", "Promote a container file into workspace documents")
+        .description(
+            "Copies the file from the container's sandbox prefix into the workspace's durable document storage. \
+             Counts against the workspace's storage quota. The shape of the answer follows the headers \
+             `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
+        )
+        .answer(file_schema, "The new document")
+        .headers(&[Header::new(
+            "Idempotency-Key",
+            "A retry with the same key within 24 hours returns the first document.",
+            255,
+            &[400],
+        )]);
 
 impl From<PromoteError> for ApiError {
     fn from(error: PromoteError) -> Self {

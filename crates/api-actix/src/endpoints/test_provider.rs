@@ -9,16 +9,17 @@ use crate::http::body::JsonBody;
 use crate::http::members::{MemberNames, Members, invalid};
 
 pub(crate) const ROUTE: Route =
-    Route::management(Post, "/providers/{slug}/test", tags::OPERATION, |call, by, payload| {
-        Box::pin(handle(call, by, payload))
-    })
-    .operation("testProvider", "Test a provider")
-    .description(
-        "Asks one small question, also of a paused provider, without limits, guardrails and a record. The \
-         provider bills the call. A failed test is 200 with `ok: false`.",
-    )
-    .body(BodySchema::of::<TestRequest>)
-    .answer(|| BodySchema::data::<ProviderTestReport>("ProviderTestResponse", "The result of a test."), "The result");
+    Route::management(Post, "/providers/{slug}/test", tags::OPERATION, handler!(handle, payload))
+        .operation("testProvider", "Test a provider")
+        .description(
+            "Asks one small question, also of a paused provider, without limits, guardrails and a record. The \
+             provider bills the call. A failed test is 200 with `ok: false`.",
+        )
+        .body(BodySchema::of::<TestRequest>)
+        .answer(
+            || BodySchema::data::<ProviderTestReport>("ProviderTestResponse", "The result of a test."),
+            "The result",
+        );
 
 /// The longest name of a model, in characters.
 const MAX_MODEL_CHARS: usize = 256;

@@ -24,6 +24,11 @@ impl CsvValue {
         Self::Plain(text.to_owned())
     }
 
+    /// Creates a value that needs no escape, if there is one.
+    pub(crate) fn optional(value: Option<impl ToString>) -> Self {
+        value.map_or(Self::Empty, |value| Self::Plain(value.to_string()))
+    }
+
     fn escaped(&self) -> String {
         match self {
             Self::Text(text) => quoted(&escape(&quote_formula(text))),
@@ -40,6 +45,19 @@ fn quoted(text: &str) -> String {
 /// Returns a record with its line end.
 pub(crate) fn csv_line(cells: &[CsvValue]) -> String {
     cells.iter().map(CsvValue::escaped).collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+/// A column of a record: its name and its value.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> CsvValue);
+
+/// Returns the line of column names.
+pub(crate) fn csv_head<T>(columns: &[Column<T>]) -> String {
+    csv_line(&columns.iter().map(|(name, _)| CsvValue::plain(name)).collect::<Vec<_>>())
+}
+
+/// Returns the line of a record.
+pub(crate) fn csv_record<T>(columns: &[Column<T>], record: &T) -> String {
+    csv_line(&columns.iter().map(|(_, value)| value(record)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -48,6 +48,17 @@ pub(crate) enum KeyedHandler {
     Management(for<'c> fn(&'c Call<'c>, &'c Authority, Payload) -> Pending<'c>),
 }
 
+/// Returns the handler that is this async function, of a call and its caller, or also of the body.
+macro_rules! handler {
+    ($handle:ident) => {
+        |call, caller, _| Box::pin($handle(call, caller))
+    };
+    ($handle:ident, payload) => {
+        |call, caller, payload| Box::pin($handle(call, caller, payload))
+    };
+}
+pub(crate) use handler;
+
 /// The method of a route. `HEAD` matches `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {

@@ -10,16 +10,16 @@ use crate::http::download::{self, OCTET_STREAM};
 
 /// `GET …/files/{file_id}/content`: the bytes of a container file.
 pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/containers/{container_id}/files/{file_id}/content", tags::FILES, |call, caller, _| {
-        Box::pin(handle(call, caller))
-    })
-    .operation("downloadContainerFile", "Download a container file")
-    .description(
-        "The bytes of the file. A file that is written meanwhile may be a mixture of its versions; promote it for \
-         one version. A body that is shorter than `Content-Length` is incomplete.",
-    )
-    .query(&[FILES_WORKSPACE])
-    .complete(|operation| operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n")));
+    Route::any_key(Get, "/containers/{container_id}/files/{file_id}/content", tags::FILES, handler!(handle))
+        .operation("downloadContainerFile", "Download a container file")
+        .description(
+            "The bytes of the file. A file that is written meanwhile may be a mixture of its versions; promote it for \
+             one version. A body that is shorter than `Content-Length` is incomplete.",
+        )
+        .query(&[FILES_WORKSPACE])
+        .complete(|operation| {
+            operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
+        });
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;

@@ -5,13 +5,11 @@ use crate::endpoints::prelude::*;
 
 /// `DELETE …/files/{file_id}`: deletes a container file.
 pub(crate) const ROUTE: Route =
-    Route::any_key(Delete, "/containers/{container_id}/files/{file_id}", tags::FILES, |call, caller, _| {
-        Box::pin(handle(call, caller))
-    })
-    .operation("deleteContainerFile", "Delete a container file")
-    .description("Documents that were promoted from the file stay.")
-    .query(&[FILES_WORKSPACE])
-    .answer(BodySchema::of::<ContainerFileDeleted>, "The file is deleted");
+    Route::any_key(Delete, "/containers/{container_id}/files/{file_id}", tags::FILES, handler!(handle))
+        .operation("deleteContainerFile", "Delete a container file")
+        .description("Documents that were promoted from the file stay.")
+        .query(&[FILES_WORKSPACE])
+        .answer(BodySchema::of::<ContainerFileDeleted>, "The file is deleted");
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;

@@ -11,23 +11,21 @@ use crate::http::upload::upload;
 
 /// `PUT …/files?path=…`: writes a file into a container.
 pub(crate) const ROUTE: Route =
-    Route::management(Put, "/containers/{container_id}/files", tags::FILES, |call, by, payload| {
-        Box::pin(handle(call, by, payload))
-    })
-    .operation("putContainerFile", "Write a container file")
-    .description(
-        "The body is the content of the file, of any type, and is not held in memory. An existing file is \
-         replaced as a whole; a broken upload leaves nothing. A container may have 10,000 files and 10 GiB.",
-    )
-    .query(&[
-        Query::new("path", "The relative path of the file in the container. Required.", || {
-            text().min_length(Some(1)).max_length(Some(1_024))
-        }),
-        FILES_WORKSPACE,
-    ])
-    .with_body()
-    .answer(BodySchema::of::<ContainerFileView>, "The written file")
-    .complete(|operation| operation.bytes("The content of the file"));
+    Route::management(Put, "/containers/{container_id}/files", tags::FILES, handler!(handle, payload))
+        .operation("putContainerFile", "Write a container file")
+        .description(
+            "The body is the content of the file, of any type, and is not held in memory. An existing file is \
+             replaced as a whole; a broken upload leaves nothing. A container may have 10,000 files and 10 GiB.",
+        )
+        .query(&[
+            Query::new("path", "The relative path of the file in the container. Required.", || {
+                text().min_length(Some(1)).max_length(Some(1_024))
+            }),
+            FILES_WORKSPACE,
+        ])
+        .with_body()
+        .answer(BodySchema::of::<ContainerFileView>, "The written file")
+        .complete(|operation| operation.bytes("The content of the file"));
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let query = call.request.query_string();

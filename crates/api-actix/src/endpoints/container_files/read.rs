@@ -14,13 +14,11 @@ const MAX_LIMIT: usize = 1_000;
 
 /// `GET …/files`: lists the files of a container.
 pub(crate) const LIST: Route =
-    Route::any_key(Get, "/containers/{container_id}/files", tags::FILES, |call, caller, _| {
-        Box::pin(handle_list(call, caller))
-    })
-    .operation("listContainerFiles", "List the files of a container")
-    .description("In bytewise order of their paths. An unknown container is an empty page.")
-    .query(&[FILES_WORKSPACE, CURSOR_LIMIT, AFTER])
-    .answer(BodySchema::of::<ContainerFileListView>, "The files");
+    Route::any_key(Get, "/containers/{container_id}/files", tags::FILES, handler!(handle_list))
+        .operation("listContainerFiles", "List the files of a container")
+        .description("In bytewise order of their paths. An unknown container is an empty page.")
+        .query(&[FILES_WORKSPACE, CURSOR_LIMIT, AFTER])
+        .answer(BodySchema::of::<ContainerFileListView>, "The files");
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;
@@ -45,12 +43,10 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
 
 /// `GET …/files/{file_id}`: reads the record of a container file.
 pub(crate) const GET: Route =
-    Route::any_key(Get, "/containers/{container_id}/files/{file_id}", tags::FILES, |call, caller, _| {
-        Box::pin(handle_get(call, caller))
-    })
-    .operation("getContainerFile", "Get the record of a container file")
-    .query(&[FILES_WORKSPACE])
-    .answer(BodySchema::of::<ContainerFileView>, "The file");
+    Route::any_key(Get, "/containers/{container_id}/files/{file_id}", tags::FILES, handler!(handle_get))
+        .operation("getContainerFile", "Get the record of a container file")
+        .query(&[FILES_WORKSPACE])
+        .answer(BodySchema::of::<ContainerFileView>, "The file");
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;

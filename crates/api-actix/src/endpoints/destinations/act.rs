@@ -4,19 +4,17 @@ use crate::endpoints::prelude::*;
 
 /// `POST …/observability/destinations/{id}/test`: sends a test delivery.
 pub(crate) const TEST: Route =
-    Route::management(Post, "/observability/destinations/{id}/test", tags::DESTINATIONS, |call, by, _| {
-        Box::pin(handle_test(call, by))
-    })
-    .operation("testDestination", "Test a trace destination")
-    .description(
-        "Sends a delivery without traces, also to a disabled destination. It must answer with 2xx or 400; \
-         otherwise this is 400 with the reason.",
-    )
-    .headers(&[IF_MATCH])
-    .answer(
-        || BodySchema::data::<TestedView>("DestinationTestResponse", "A destination that accepted a test."),
-        "The destination accepts traces",
-    );
+    Route::management(Post, "/observability/destinations/{id}/test", tags::DESTINATIONS, handler!(handle_test))
+        .operation("testDestination", "Test a trace destination")
+        .description(
+            "Sends a delivery without traces, also to a disabled destination. It must answer with 2xx or 400; \
+             otherwise this is 400 with the reason.",
+        )
+        .headers(&[IF_MATCH])
+        .answer(
+            || BodySchema::data::<TestedView>("DestinationTestResponse", "A destination that accepted a test."),
+            "The destination accepts traces",
+        );
 
 /// A destination that accepted a test delivery.
 #[derive(Serialize, ToSchema)]
@@ -35,16 +33,14 @@ async fn handle_test(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `POST …/observability/destinations/{id}/retry`: makes dead letters due again.
 pub(crate) const RETRY: Route =
-    Route::management(Post, "/observability/destinations/{id}/retry", tags::DESTINATIONS, |call, by, _| {
-        Box::pin(handle_retry(call, by))
-    })
-    .operation("retryDeadLetters", "Retry dead letters")
-    .description("Makes the destination's dead letters due now.")
-    .headers(&[IF_MATCH])
-    .answer(
-        || BodySchema::data::<RetriedView>("DestinationRetryResponse", "Dead letters that are due again."),
-        "The dead letters are queued for delivery",
-    );
+    Route::management(Post, "/observability/destinations/{id}/retry", tags::DESTINATIONS, handler!(handle_retry))
+        .operation("retryDeadLetters", "Retry dead letters")
+        .description("Makes the destination's dead letters due now.")
+        .headers(&[IF_MATCH])
+        .answer(
+            || BodySchema::data::<RetriedView>("DestinationRetryResponse", "Dead letters that are due again."),
+            "The dead letters are queued for delivery",
+        );
 
 /// The number of dead letters that are due again.
 #[derive(Serialize, ToSchema)]

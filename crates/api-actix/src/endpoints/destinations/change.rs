@@ -8,18 +8,16 @@ use crate::endpoints::prelude::*;
 
 /// `POST …/observability/destinations`: creates a destination.
 pub(crate) const CREATE: Route =
-    Route::management(Post, "/observability/destinations", tags::DESTINATIONS, |call, key, payload| {
-        Box::pin(handle_create(call, key, payload))
-    })
-    .operation("createDestination", "Create a trace destination")
-    .description(
-        "The destination first receives a test request (header `x-test-connection: true`) and must answer with \
-         2xx or 400. A workspace has at most five destinations of each type.",
-    )
-    .body(BodySchema::of::<DestinationRequest>)
-    .headers(&[IDEMPOTENCY_KEY])
-    .created(record::response, "The destination")
-    .also(&[404]);
+    Route::management(Post, "/observability/destinations", tags::DESTINATIONS, handler!(handle_create, payload))
+        .operation("createDestination", "Create a trace destination")
+        .description(
+            "The destination first receives a test request (header `x-test-connection: true`) and must answer with \
+             2xx or 400. A workspace has at most five destinations of each type.",
+        )
+        .body(BodySchema::of::<DestinationRequest>)
+        .headers(&[IDEMPOTENCY_KEY])
+        .created(record::response, "The destination")
+        .also(&[404]);
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -34,18 +32,16 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 
 /// `PATCH …/observability/destinations/{id}`: changes a destination.
 pub(crate) const UPDATE: Route =
-    Route::management(Patch, "/observability/destinations/{id}", tags::DESTINATIONS, |call, key, payload| {
-        Box::pin(handle_update(call, key, payload))
-    })
-    .operation("updateDestination", "Update a trace destination")
-    .description(
-        "Changes the given members; `config` as a whole, except that an absent `secret` and masked values stay. A \
-         change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port \
-         requires all secrets again: header values, secret, query.",
-    )
-    .body(BodySchema::of::<DestinationChange>)
-    .headers(&[IF_MATCH])
-    .answer(record::response, "The updated destination");
+    Route::management(Patch, "/observability/destinations/{id}", tags::DESTINATIONS, handler!(handle_update, payload))
+        .operation("updateDestination", "Update a trace destination")
+        .description(
+            "Changes the given members; `config` as a whole, except that an absent `secret` and masked values stay. A \
+             change of URL, headers or secret is tested with a request first. A URL with another scheme, host or port \
+             requires all secrets again: header values, secret, query.",
+        )
+        .body(BodySchema::of::<DestinationChange>)
+        .headers(&[IF_MATCH])
+        .answer(record::response, "The updated destination");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -57,13 +53,11 @@ async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 
 /// `DELETE …/observability/destinations/{id}`: deletes a destination.
 pub(crate) const DELETE: Route =
-    Route::management(Delete, "/observability/destinations/{id}", tags::DESTINATIONS, |call, key, _| {
-        Box::pin(handle_delete(call, key))
-    })
-    .operation("deleteDestination", "Delete a trace destination")
-    .description("Pending deliveries are dropped.")
-    .headers(&[IF_MATCH])
-    .answer(|| BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."), "Deleted");
+    Route::management(Delete, "/observability/destinations/{id}", tags::DESTINATIONS, handler!(handle_delete))
+        .operation("deleteDestination", "Delete a trace destination")
+        .description("Pending deliveries are dropped.")
+        .headers(&[IF_MATCH])
+        .answer(|| BodySchema::named::<Deleted>("DestinationDeletedResponse", "Confirms the deletion."), "Deleted");
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     call.gateway.services.destinations.delete(&call.change(by)?, &call.id()?).await?;

@@ -10,16 +10,14 @@ use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/observability/destinations`: lists destinations.
 pub(crate) const LIST: Route =
-    Route::management(Get, "/observability/destinations", tags::DESTINATIONS, |call, by, _| {
-        Box::pin(handle_list(call, by))
-    })
-    .operation("listDestinations", "List trace destinations")
-    .description("Oldest first.")
-    .query(&[WORKSPACE, OFFSET, LIMIT])
-    .answer(
-        || BodySchema::page::<DestinationView>("DestinationListResponse", "A page of trace destinations."),
-        "The destinations",
-    );
+    Route::management(Get, "/observability/destinations", tags::DESTINATIONS, handler!(handle_list))
+        .operation("listDestinations", "List trace destinations")
+        .description("Oldest first.")
+        .query(&[WORKSPACE, OFFSET, LIMIT])
+        .answer(
+            || BodySchema::page::<DestinationView>("DestinationListResponse", "A page of trace destinations."),
+            "The destinations",
+        );
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -32,12 +30,10 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `GET …/observability/destinations/{id}`: reads a destination.
 pub(crate) const GET: Route =
-    Route::management(Get, "/observability/destinations/{id}", tags::DESTINATIONS, |call, by, _| {
-        Box::pin(handle_get(call, by))
-    })
-    .operation("getDestination", "Get a trace destination")
-    .description("Header values, the secret and the URL query are masked.")
-    .answer(record::response, "The destination");
+    Route::management(Get, "/observability/destinations/{id}", tags::DESTINATIONS, handler!(handle_get))
+        .operation("getDestination", "Get a trace destination")
+        .description("Header values, the secret and the URL query are masked.")
+        .answer(record::response, "The destination");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.destinations.get(by, &call.id()?).await?;

@@ -13,10 +13,7 @@ use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Post, "/generation/feedback", tags::EVIDENCE, |call, caller, payload| {
-        Box::pin(handle(call, caller, payload))
-    })
+pub(crate) const ROUTE: Route = Route::any_key(Post, "/generation/feedback", tags::EVIDENCE, handler!(handle, payload))
     .any_query()
     .operation("submitFeedback", "Submit feedback on an answer")
     .description(

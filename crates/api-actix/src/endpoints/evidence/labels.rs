@@ -10,19 +10,18 @@ use crate::endpoints::prelude::*;
 use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
 
-pub(crate) const ROUTE: Route =
-    Route::management(Post, "/labels", tags::EVIDENCE, |call, by, payload| Box::pin(handle(call, by, payload)))
-        .operation("addLabels", "Label answers")
-        .description(
-            "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by itself. The \
-             same content again changes nothing.",
-        )
-        .body(BodySchema::of::<LabelsRequest>)
-        .headers(&[IDEMPOTENCY_KEY])
-        .answer(
-            || BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels."),
-            "The effects, with the rejected labels",
-        );
+pub(crate) const ROUTE: Route = Route::management(Post, "/labels", tags::EVIDENCE, handler!(handle, payload))
+    .operation("addLabels", "Label answers")
+    .description(
+        "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by itself. The \
+         same content again changes nothing.",
+    )
+    .body(BodySchema::of::<LabelsRequest>)
+    .headers(&[IDEMPOTENCY_KEY])
+    .answer(
+        || BodySchema::data::<LabelsView>("LabelsResponse", "The effects of labels."),
+        "The effects, with the rejected labels",
+    );
 
 async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;

@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use domain::evidence::{EvidenceFilter, ListEvidence};
 
-use super::record::{EvidenceView, csv_head, evidence_csv_line};
+use super::record::{COLUMNS, EvidenceView};
 use crate::endpoints::prelude::*;
 use crate::endpoints::presets;
+use crate::http::csv::{csv_head, csv_record};
 use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::members::invalid;
 use crate::http::response::CursorPage;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/evidence", tags::EVIDENCE, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("listEvidence", "List the evidence of a preset")
-        .description("One row a question, newest first. An inference key reads the presets of its workspace.")
-        .query(&[
-            Query::text("preset", "The preset's slug; required."),
-            PRESET_WORKSPACE,
-            Query::new("version", "The number of the version.", || number(1, None)),
-            Query::text("question", "The name of the question."),
-            Query::text("model", "The id of the model that answered."),
-            Query::text("since", "Requests that began at this time or later: a date or an RFC 3339 time in UTC."),
-            Query::text("until", "Requests that began before this time."),
-            Query::flag("labelled", "Only answers with a label, or without one."),
-            CURSOR,
-            CURSOR_LIMIT,
-            FORMAT,
-        ])
-        .answer(
-            || BodySchema::cursor_page::<EvidenceView<'_>>("EvidenceListResponse", "Evidence of answers."),
-            "The evidence",
-        );
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/evidence", tags::EVIDENCE, handler!(handle))
+    .operation("listEvidence", "List the evidence of a preset")
+    .description("One row a question, newest first. An inference key reads the presets of its workspace.")
+    .query(&[
+        Query::text("preset", "The preset's slug; required."),
+        PRESET_WORKSPACE,
+        Query::new("version", "The number of the version.", || number(1, None)),
+        Query::text("question", "The name of the question."),
+        Query::text("model", "The id of the model that answered."),
+        Query::text("since", "Requests that began at this time or later: a date or an RFC 3339 time in UTC."),
+        Query::text("until", "Requests that began before this time."),
+        Query::flag("labelled", "Only answers with a label, or without one."),
+        CURSOR,
+        CURSOR_LIMIT,
+        FORMAT,
+    ])
+    .answer(
+        || BodySchema::cursor_page::<EvidenceView<'_>>("EvidenceListResponse", "Evidence of answers."),
+        "The evidence",
+    );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
@@ -73,11 +73,11 @@ const EXPORT_READ: u64 = 500;
 async fn export(call: &Call<'_>, list: Arc<ListEvidence>, format: ExportFormat, filter: EvidenceFilter) -> Outcome {
     let place = call.begin_export()?;
     list.begin(&filter).await?;
-    let head = if format == ExportFormat::Csv { csv_head() } else { String::new() };
+    let head = if format == ExportFormat::Csv { csv_head(COLUMNS) } else { String::new() };
     let next = async move |filter: &mut EvidenceFilter| {
         let rows = list.read_next(filter, EXPORT_READ).await?;
         let line = |row| match format {
-            ExportFormat::Csv => evidence_csv_line(row),
+            ExportFormat::Csv => csv_record(COLUMNS, row),
             ExportFormat::JsonLines => export::json_line(&EvidenceView::new(row)),
         };
         Ok((!rows.is_empty()).then(|| rows.iter().map(line).collect()))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::csv::{CsvValue, csv_line};
+use crate::http::csv::{Column, CsvValue};
 use crate::http::response::{DateTime, Decimal, Object, Uuid, opaque, raw, time, usd};
 
 /// The evidence of one answer of a preset.
@@ -110,54 +110,27 @@ fn score(row: &Evidence) -> Option<String> {
     row.answer.score().map(|score| score.get().to_string())
 }
 
-const COLUMNS: [&str; 17] = [
-    "generation_id",
-    "created_at",
-    "preset_version_id",
-    "question",
-    "model",
-    "provider",
-    "wire",
-    "method",
-    "decision",
-    "score",
-    "probabilities",
-    "label",
-    "label_source",
-    "label_version",
-    "labelled_at",
-    "cost_usd",
-    "latency_ms",
+/// The columns of CSV. Decisions and labels that are strings are written without quotes.
+pub(super) const COLUMNS: &[Column<Evidence>] = &[
+    ("generation_id", |row| CsvValue::plain(row.id.as_str())),
+    ("created_at", |row| CsvValue::Plain(time(row.created_at))),
+    ("preset_version_id", |row| CsvValue::Plain(version_id(row))),
+    ("question", |row| CsvValue::of(Some(&row.answer.question))),
+    ("model", |row| CsvValue::of(Some(row.answer.model.as_str()))),
+    ("provider", |row| CsvValue::of(Some(&row.answer.provider))),
+    ("wire", |row| CsvValue::plain(&row.answer.wire)),
+    ("method", |row| CsvValue::plain(row.answer.method.as_str())),
+    ("decision", |row| value(&row.answer.decision)),
+    ("score", |row| CsvValue::optional(score(row))),
+    ("probabilities", |row| CsvValue::of(row.answer.probabilities.as_ref().map(Json::text))),
+    ("label", |row| row.label.as_ref().map_or(CsvValue::Empty, |label| value(&label.value))),
+    ("label_source", |row| CsvValue::optional(row.label.as_ref().map(|label| label.source.as_str()))),
+    ("label_version", |row| CsvValue::optional(row.label.as_ref().map(|label| label.version))),
+    ("labelled_at", |row| CsvValue::optional(row.label.as_ref().map(|label| time(label.created_at)))),
+    ("cost_usd", |row| CsvValue::optional(row.cost)),
+    ("latency_ms", |row| CsvValue::optional(row.latency.map(|latency| latency.as_millis()))),
 ];
 
-/// Returns the line of column names.
-pub(super) fn csv_head() -> String {
-    csv_line(&COLUMNS.map(CsvValue::plain))
-}
-
-/// Returns the line of an answer. Decisions and labels that are strings are written without quotes.
-pub(super) fn evidence_csv_line(row: &Evidence) -> String {
-    let plain = |value: Option<String>| value.map_or(CsvValue::Empty, CsvValue::Plain);
-    let value = |json: &Json| CsvValue::Text(json.as_string().unwrap_or_else(|| json.text().to_owned()));
-    let (answer, label) = (&row.answer, row.label.as_ref());
-    let cells: [CsvValue; COLUMNS.len()] = [
-        CsvValue::plain(row.id.as_str()),
-        CsvValue::Plain(time(row.created_at)),
-        CsvValue::Plain(version_id(row)),
-        CsvValue::of(Some(&answer.question)),
-        CsvValue::of(Some(answer.model.as_str())),
-        CsvValue::of(Some(&answer.provider)),
-        CsvValue::plain(&answer.wire),
-        CsvValue::plain(answer.method.as_str()),
-        value(&answer.decision),
-        plain(score(row)),
-        CsvValue::of(answer.probabilities.as_ref().map(Json::text)),
-        label.map_or(CsvValue::Empty, |label| value(&label.value)),
-        plain(label.map(|label| label.source.as_str().to_owned())),
-        plain(label.map(|label| label.version.to_string())),
-        plain(label.map(|label| time(label.created_at))),
-        plain(row.cost.map(|cost| cost.to_string())),
-        plain(row.latency.map(|latency| latency.as_millis().to_string())),
-    ];
-    csv_line(&cells)
+fn value(json: &Json) -> CsvValue {
+    CsvValue::Text(json.as_string().unwrap_or_else(|| json.text().to_owned()))
 }

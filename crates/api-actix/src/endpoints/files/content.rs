@@ -12,18 +12,15 @@ use crate::http::response::{is_known, not_modified};
 use crate::http::route_parameters::Header;
 
 /// `GET /files/{id}/content`: the bytes of a document, or one range of them.
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/files/{id}/content", tags::FILES, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("downloadFile", "Download a file")
-        .description(
-            "The bytes of the file. Its media type is the `mime_type` of its record. The entity tag is the SHA-256 of \
-             the content. A body that is shorter than `Content-Length` is incomplete.",
-        )
-        .query(&QUERY)
-        .headers(&[RANGE, IF_RANGE, IF_NONE_MATCH])
-        .complete(|operation| {
-            operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n"))
-        });
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/files/{id}/content", tags::FILES, handler!(handle))
+    .operation("downloadFile", "Download a file")
+    .description(
+        "The bytes of the file. Its media type is the `mime_type` of its record. The entity tag is the SHA-256 of \
+         the content. A body that is shorter than `Content-Length` is incomplete.",
+    )
+    .query(&QUERY)
+    .headers(&[RANGE, IF_RANGE, IF_NONE_MATCH])
+    .complete(|operation| operation.text("The bytes", OCTET_STREAM, Type::String, json!("month,total\n2026-11,7\n")));
 
 const RANGE: Header =
     Header::new("Range", "One range of bytes. Several ranges and malformed ones select the whole.", 256, &[206, 416]);

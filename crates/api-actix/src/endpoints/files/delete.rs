@@ -8,12 +8,11 @@ use super::{QUERY, workspace};
 use crate::endpoints::prelude::*;
 
 /// `DELETE /files/{id}`: deletes a document with its bytes.
-pub(crate) const ROUTE: Route =
-    Route::any_key(Delete, "/files/{id}", tags::FILES, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("deleteFile", "Delete a file")
-        .description("Deletes the file for good and returns its bytes to the workspace's storage quota.")
-        .query(&QUERY)
-        .answer(deleted_schema, "The file is deleted");
+pub(crate) const ROUTE: Route = Route::any_key(Delete, "/files/{id}", tags::FILES, handler!(handle))
+    .operation("deleteFile", "Delete a file")
+    .description("Deletes the file for good and returns its bytes to the workspace's storage quota.")
+    .query(&QUERY)
+    .answer(deleted_schema, "The file is deleted");
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller, Right::Write).await?;

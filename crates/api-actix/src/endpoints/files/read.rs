@@ -17,25 +17,24 @@ const MAX_LIMIT: usize = 1_000;
 const POSITIONS: [&str; 3] = ["cursor", "after", "after_id"];
 
 /// `GET /files`: lists documents.
-pub(crate) const LIST: Route =
-    Route::any_key(Get, "/files", tags::FILES, |call, caller, _| Box::pin(handle_list(call, caller)))
-        .operation("listFiles", "List the files of the workspace")
-        .description(
-            "Oldest first. At most one of `cursor`, `after` and `after_id` selects the page. The shape of the answer \
-             follows the headers `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
-        )
-        .query(&[
-            CURSOR_LIMIT,
-            Query::new("cursor", "The `cursor` of the page before.", || text().max_length(Some(256))),
-            AFTER,
-            Query::text("after_id", "The same as `after`."),
-            Query::new("order", "The order of the list.", || text().enum_values(Some(["asc"]))),
-            FILES_WORKSPACE,
-            PROVIDER,
-            BETA,
-            Query::undescribed("before_id"),
-        ])
-        .answer(list_schema, "The files");
+pub(crate) const LIST: Route = Route::any_key(Get, "/files", tags::FILES, handler!(handle_list))
+    .operation("listFiles", "List the files of the workspace")
+    .description(
+        "Oldest first. At most one of `cursor`, `after` and `after_id` selects the page. The shape of the answer \
+         follows the headers `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
+    )
+    .query(&[
+        CURSOR_LIMIT,
+        Query::new("cursor", "The `cursor` of the page before.", || text().max_length(Some(256))),
+        AFTER,
+        Query::text("after_id", "The same as `after`."),
+        Query::new("order", "The order of the list.", || text().enum_values(Some(["asc"]))),
+        FILES_WORKSPACE,
+        PROVIDER,
+        BETA,
+        Query::undescribed("before_id"),
+    ])
+    .answer(list_schema, "The files");
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller, Right::Read).await?;
@@ -72,11 +71,10 @@ fn position(query: &str, workspace_id: WorkspaceId) -> Result<Option<DocumentId>
 }
 
 /// `GET /files/{id}`: reads the record of a document.
-pub(crate) const GET: Route =
-    Route::any_key(Get, "/files/{id}", tags::FILES, |call, caller, _| Box::pin(handle_get(call, caller)))
-        .operation("getFile", "Get the record of a file")
-        .query(&QUERY)
-        .answer(file_schema, "The file");
+pub(crate) const GET: Route = Route::any_key(Get, "/files/{id}", tags::FILES, handler!(handle_get))
+    .operation("getFile", "Get the record of a file")
+    .query(&QUERY)
+    .answer(file_schema, "The file");
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller, Right::Read).await?;

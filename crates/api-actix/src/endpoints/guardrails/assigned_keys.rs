@@ -12,13 +12,11 @@ use crate::http::response::time;
 
 /// `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
 pub(crate) const LIST: Route =
-    Route::management(Get, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, |call, by, _| {
-        Box::pin(handle_list(call, by))
-    })
-    .operation("listGuardrailKeyAssignments", "List the keys of a guardrail")
-    .description("Newest assignment first.")
-    .query(&[OFFSET, LIMIT])
-    .answer(list_response, "The assignments");
+    Route::management(Get, "/guardrails/{id}/assignments/keys", tags::GUARDRAILS, handler!(handle_list))
+        .operation("listGuardrailKeyAssignments", "List the keys of a guardrail")
+        .description("Newest assignment first.")
+        .query(&[OFFSET, LIMIT])
+        .answer(list_response, "The assignments");
 
 /// A key assigned to a guardrail.
 #[derive(Serialize, ToSchema)]
@@ -66,13 +64,11 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `GET …/guardrails/assignments/keys`: lists the keys of all guardrails.
 pub(crate) const LIST_ALL: Route =
-    Route::management(Get, "/guardrails/assignments/keys", tags::GUARDRAILS, |call, by, _| {
-        Box::pin(handle_list_all(call, by))
-    })
-    .operation("listKeyAssignments", "List keys with a guardrail")
-    .description("By guardrail, newest assignment first.")
-    .query(&[WORKSPACE, OFFSET, LIMIT])
-    .answer(list_response, "The assignments");
+    Route::management(Get, "/guardrails/assignments/keys", tags::GUARDRAILS, handler!(handle_list_all))
+        .operation("listKeyAssignments", "List keys with a guardrail")
+        .description("By guardrail, newest assignment first.")
+        .query(&[WORKSPACE, OFFSET, LIMIT])
+        .answer(list_response, "The assignments");
 
 async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -82,15 +78,17 @@ async fn handle_list_all(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `POST …/guardrails/{id}/assignments/keys/remove`: removes keys from a guardrail.
-pub(crate) const REMOVE: Route =
-    Route::management(Post, "/guardrails/{id}/assignments/keys/remove", tags::GUARDRAILS, |call, key, payload| {
-        Box::pin(handle_remove(call, key, payload))
-    })
-    .operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail")
-    .description("Keys without this guardrail are skipped and not counted.")
-    .body(BodySchema::of::<AssignKeysRequest>)
-    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-    .answer(BodySchema::of::<UnassignedView>, "The number of removed assignments");
+pub(crate) const REMOVE: Route = Route::management(
+    Post,
+    "/guardrails/{id}/assignments/keys/remove",
+    tags::GUARDRAILS,
+    handler!(handle_remove, payload),
+)
+.operation("removeKeysFromGuardrail", "Bulk remove keys from a guardrail")
+.description("Keys without this guardrail are skipped and not counted.")
+.body(BodySchema::of::<AssignKeysRequest>)
+.headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+.answer(BodySchema::of::<UnassignedView>, "The number of removed assignments");
 
 /// The number of removed assignments.
 #[derive(Serialize, ToSchema)]

@@ -15,16 +15,14 @@ use crate::endpoints::prelude::*;
 use crate::http::response::{FilterAction, ResetInterval, opaque, time, usd};
 
 pub(crate) const ROUTE: Route =
-    Route::management(Post, "/guardrails/{id}/explain", tags::GUARDRAILS, |call, key, payload| {
-        Box::pin(handle(call, key, payload))
-    })
-    .operation("explainGuardrail", "Explain the handling of a request")
-    .description(
-        "Returns whether a key with this guardrail could send this body to the model, the deciding rule, and the \
-         redacted content. Nothing is sent, held or charged; the current health of endpoints is ignored.",
-    )
-    .body(BodySchema::of::<ExplainRequest>)
-    .answer(|| BodySchema::data::<ExplanationView<'_>>("ExplainResponse", "An explanation."), "The explanation");
+    Route::management(Post, "/guardrails/{id}/explain", tags::GUARDRAILS, handler!(handle, payload))
+        .operation("explainGuardrail", "Explain the handling of a request")
+        .description(
+            "Returns whether a key with this guardrail could send this body to the model, the deciding rule, and the \
+             redacted content. Nothing is sent, held or charged; the current health of endpoints is ignored.",
+        )
+        .body(BodySchema::of::<ExplainRequest>)
+        .answer(|| BodySchema::data::<ExplanationView<'_>>("ExplainResponse", "An explanation."), "The explanation");
 
 /// The members of a request to explain.
 const NAMES: [&str; 2] = ["key_hash", "body"];

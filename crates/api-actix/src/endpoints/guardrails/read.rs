@@ -7,15 +7,14 @@ use crate::endpoints::workspaces::{self};
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/guardrails`: lists guardrails.
-pub(crate) const LIST: Route =
-    Route::management(Get, "/guardrails", tags::GUARDRAILS, |call, by, _| Box::pin(handle_list(call, by)))
-        .operation("listGuardrails", "List guardrails")
-        .description("Newest first.")
-        .query(&[WORKSPACE, OFFSET, LIMIT])
-        .answer(
-            || BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails."),
-            "The guardrails",
-        );
+pub(crate) const LIST: Route = Route::management(Get, "/guardrails", tags::GUARDRAILS, handler!(handle_list))
+    .operation("listGuardrails", "List guardrails")
+    .description("Newest first.")
+    .query(&[WORKSPACE, OFFSET, LIMIT])
+    .answer(
+        || BodySchema::page::<GuardrailView<'_>>("GuardrailListResponse", "A page of guardrails."),
+        "The guardrails",
+    );
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -26,11 +25,10 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/guardrails/{id}`: reads a guardrail.
-pub(crate) const GET: Route =
-    Route::management(Get, "/guardrails/{id}", tags::GUARDRAILS, |call, by, _| Box::pin(handle_get(call, by)))
-        .operation("getGuardrail", "Get a guardrail")
-        .description("Returns a guardrail of any workspace of the caller.")
-        .answer(record::response, "The guardrail");
+pub(crate) const GET: Route = Route::management(Get, "/guardrails/{id}", tags::GUARDRAILS, handler!(handle_get))
+    .operation("getGuardrail", "Get a guardrail")
+    .description("Returns a guardrail of any workspace of the caller.")
+    .answer(record::response, "The guardrail");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.routed().guardrails.get(by, &call.id()?).await?;
@@ -39,21 +37,19 @@ async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `GET …/guardrails/{id}/versions`: lists the versions of a guardrail.
 pub(crate) const LIST_VERSIONS: Route =
-    Route::management(Get, "/guardrails/{id}/versions", tags::GUARDRAILS, |call, by, _| {
-        Box::pin(handle_list_versions(call, by))
-    })
-    .operation("listGuardrailVersions", "List the versions of a guardrail")
-    .description("Newest first.")
-    .query(&[OFFSET, LIMIT])
-    .answer(
-        || {
-            BodySchema::page::<GuardrailVersionView<'_>>(
-                "GuardrailVersionListResponse",
-                "A page of versions of a guardrail.",
-            )
-        },
-        "The versions",
-    );
+    Route::management(Get, "/guardrails/{id}/versions", tags::GUARDRAILS, handler!(handle_list_versions))
+        .operation("listGuardrailVersions", "List the versions of a guardrail")
+        .description("Newest first.")
+        .query(&[OFFSET, LIMIT])
+        .answer(
+            || {
+                BodySchema::page::<GuardrailVersionView<'_>>(
+                    "GuardrailVersionListResponse",
+                    "A page of versions of a guardrail.",
+                )
+            },
+            "The versions",
+        );
 
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
@@ -64,15 +60,13 @@ async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `GET …/guardrails/{id}/versions/{version}`: reads a version of a guardrail.
 pub(crate) const GET_VERSION: Route =
-    Route::management(Get, "/guardrails/{id}/versions/{version}", tags::GUARDRAILS, |call, by, _| {
-        Box::pin(handle_get_version(call, by))
-    })
-    .operation("getGuardrailVersion", "Get a version of a guardrail")
-    .description("Versions are numbered from 1.")
-    .answer(
-        || BodySchema::data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", "One version of a guardrail."),
-        "The version",
-    );
+    Route::management(Get, "/guardrails/{id}/versions/{version}", tags::GUARDRAILS, handler!(handle_get_version))
+        .operation("getGuardrailVersion", "Get a version of a guardrail")
+        .description("Versions are numbered from 1.")
+        .answer(
+            || BodySchema::data::<GuardrailVersionView<'_>>("GuardrailVersionResponse", "One version of a guardrail."),
+            "The version",
+        );
 
 async fn handle_get_version(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.routed().guardrails.get_version(by, &call.id()?, version_number(call)?).await?;

@@ -10,20 +10,19 @@ use crate::endpoints::prelude::*;
 use crate::http::members::located;
 
 /// `POST …/keys`: creates a key.
-pub(crate) const CREATE: Route =
-    Route::management(Post, "/keys", tags::KEYS, |call, by, payload| Box::pin(handle_create(call, by, payload)))
-        .operation("createKey", "Create a key")
-        .description(
-            "Returns the secret, which is shown once. Members that published clients send and that have no function \
-             here are accepted with their neutral value only.",
-        )
-        .query(&[Query::unique_name(
-            "True rejects a name that another key of the workspace, or another management key, has.",
-        )])
-        .body(BodySchema::of::<CreateKeyRequest>)
-        .headers(&[IDEMPOTENCY_KEY])
-        .created(BodySchema::of::<SecretView<'_>>, "The key and its secret")
-        .also(&[404]);
+pub(crate) const CREATE: Route = Route::management(Post, "/keys", tags::KEYS, handler!(handle_create, payload))
+    .operation("createKey", "Create a key")
+    .description(
+        "Returns the secret, which is shown once. Members that published clients send and that have no function \
+         here are accepted with their neutral value only.",
+    )
+    .query(&[Query::unique_name(
+        "True rejects a name that another key of the workspace, or another management key, has.",
+    )])
+    .body(BodySchema::of::<CreateKeyRequest>)
+    .headers(&[IDEMPOTENCY_KEY])
+    .created(BodySchema::of::<SecretView<'_>>, "The key and its secret")
+    .also(&[404]);
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let is_unique = parameters::unique_name(call.request.query_string())?;
@@ -59,14 +58,14 @@ fn workspace_error(error: ChooseWorkspaceError) -> ApiError {
 }
 
 /// `PATCH …/keys/{hash}`: changes a key.
-pub(crate) const UPDATE: Route = Route::management(Patch, "/keys/{hash}", tags::KEYS, |call, by, payload| {
-    Box::pin(handle_update(call, by, payload))
-})
-.operation("updateKey", "Update a key")
-.description("Changes the given members; null clears a member. A change is effective on every replica within a second.")
-.body(BodySchema::of::<UpdateKeyRequest>)
-.headers(&[IF_MATCH])
-.answer(record::response, "The updated key");
+pub(crate) const UPDATE: Route = Route::management(Patch, "/keys/{hash}", tags::KEYS, handler!(handle_update, payload))
+    .operation("updateKey", "Update a key")
+    .description(
+        "Changes the given members; null clears a member. A change is effective on every replica within a second.",
+    )
+    .body(BodySchema::of::<UpdateKeyRequest>)
+    .headers(&[IF_MATCH])
+    .answer(record::response, "The updated key");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Keys)?;
@@ -80,12 +79,11 @@ async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `DELETE …/keys/{hash}`: deletes a key.
-pub(crate) const DELETE: Route =
-    Route::management(Delete, "/keys/{hash}", tags::KEYS, |call, by, _| Box::pin(handle_delete(call, by)))
-        .operation("deleteKey", "Delete a key")
-        .description("The key is rejected on every replica within a second.")
-        .headers(&[IF_MATCH])
-        .answer(|| BodySchema::named::<Deleted>("ApiKeyDeletedResponse", "Confirms the deletion of a key."), "Deleted");
+pub(crate) const DELETE: Route = Route::management(Delete, "/keys/{hash}", tags::KEYS, handler!(handle_delete))
+    .operation("deleteKey", "Delete a key")
+    .description("The key is rejected on every replica within a second.")
+    .headers(&[IF_MATCH])
+    .answer(|| BodySchema::named::<Deleted>("ApiKeyDeletedResponse", "Confirms the deletion of a key."), "Deleted");
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     call.gateway.services.manage_keys.delete(&call.change(by)?, &name(call)?).await?;

@@ -11,24 +11,23 @@ use crate::http::change::RecordResponse;
 use crate::http::page::{MAX_LIMIT, PageRange};
 
 /// `GET …/keys`: lists keys.
-pub(crate) const LIST: Route =
-    Route::management(Get, "/keys", tags::KEYS, |call, by, _| Box::pin(handle_list(call, by)))
-        .operation("listKeys", "List keys")
-        .description("Newest first.")
-        .query(&[
-            WORKSPACE,
-            Query::text("name", "Only keys of this name."),
-            Query::text("external_user", "Only keys with this label."),
-            Query::text("guardrail_id", "Only keys with this guardrail: its id, or its unique name."),
-            Query::new("kind", "Management keys need an unrestricted key.", || {
-                text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")))
-            }),
-            Query::new("include_disabled", "False leaves out disabled keys.", || flag().default(Some(json!(true)))),
-            Query::new("include_expired", "True adds expired keys.", || flag().default(Some(json!(false)))),
-            OFFSET,
-            FULL_LIMIT,
-        ])
-        .answer(|| BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys."), "The keys");
+pub(crate) const LIST: Route = Route::management(Get, "/keys", tags::KEYS, handler!(handle_list))
+    .operation("listKeys", "List keys")
+    .description("Newest first.")
+    .query(&[
+        WORKSPACE,
+        Query::text("name", "Only keys of this name."),
+        Query::text("external_user", "Only keys with this label."),
+        Query::text("guardrail_id", "Only keys with this guardrail: its id, or its unique name."),
+        Query::new("kind", "Management keys need an unrestricted key.", || {
+            text().enum_values(Some(["inference", "management"])).default(Some(json!("inference")))
+        }),
+        Query::new("include_disabled", "False leaves out disabled keys.", || flag().default(Some(json!(true)))),
+        Query::new("include_expired", "True adds expired keys.", || flag().default(Some(json!(false)))),
+        OFFSET,
+        FULL_LIMIT,
+    ])
+    .answer(|| BodySchema::page::<KeyView<'_>>("ApiKeyListResponse", "A page of keys."), "The keys");
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -60,14 +59,13 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/keys/{hash}`: reads a key.
-pub(crate) const GET: Route =
-    Route::management(Get, "/keys/{hash}", tags::KEYS, |call, by, _| Box::pin(handle_get(call, by)))
-        .operation("getKey", "Get a key")
-        .description("Management keys need an unrestricted key.")
-        .answer(
-            || BodySchema::data::<LimitedKeyView<'_>>("ApiKeyWithBudgetsResponse", "One key with its limits."),
-            "The key, and every limit that applies to it",
-        );
+pub(crate) const GET: Route = Route::management(Get, "/keys/{hash}", tags::KEYS, handler!(handle_get))
+    .operation("getKey", "Get a key")
+    .description("Management keys need an unrestricted key.")
+    .answer(
+        || BodySchema::data::<LimitedKeyView<'_>>("ApiKeyWithBudgetsResponse", "One key with its limits."),
+        "The key, and every limit that applies to it",
+    );
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.read_keys.get(by, &name(call)?).await?;

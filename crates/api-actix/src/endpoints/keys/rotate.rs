@@ -12,18 +12,17 @@ use super::{default_for, name, respond_secret};
 use crate::endpoints::prelude::*;
 use crate::http::body::JsonBody;
 
-pub(crate) const ROUTE: Route =
-    Route::management(Post, "/keys/{hash}/rotate", tags::KEYS, |call, by, payload| Box::pin(handle(call, by, payload)))
-        .operation("rotateKey", "Replace the secret of a key")
-        .description(
-            "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
-             within a second by all others, or stays valid for `grace_seconds` as the same key; another rotation, \
-             disabling and deletion end that time. Id, name, limits, usage and guardrail stay; `hash` changes. Every \
-             call creates a new secret. Of concurrent calls for the same secret at most one succeeds.",
-        )
-        .body(BodySchema::of::<RotateRequest>)
-        .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-        .answer(BodySchema::of::<SecretView<'_>>, "The key and its new secret");
+pub(crate) const ROUTE: Route = Route::management(Post, "/keys/{hash}/rotate", tags::KEYS, handler!(handle, payload))
+    .operation("rotateKey", "Replace the secret of a key")
+    .description(
+        "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
+         within a second by all others, or stays valid for `grace_seconds` as the same key; another rotation, \
+         disabling and deletion end that time. Id, name, limits, usage and guardrail stay; `hash` changes. Every \
+         call creates a new secret. Of concurrent calls for the same secret at most one succeeds.",
+    )
+    .body(BodySchema::of::<RotateRequest>)
+    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+    .answer(BodySchema::of::<SecretView<'_>>, "The key and its new secret");
 
 /// The body of a rotation.
 #[derive(ToSchema)]

@@ -13,18 +13,16 @@ use crate::http::members::{MemberNames, Members, NeutralMember, invalid, string}
 
 /// `POST …/presets/{slug}/decisions`: adds a version to a preset.
 pub(crate) const ADD_VERSION: Route =
-    Route::management(Post, "/presets/{slug}/decisions", tags::PRESETS, |call, by, payload| {
-        Box::pin(handle_add_version(call, by, payload))
-    })
-    .operation("addPresetVersion", "Add a version to a preset")
-    .description(
-        "The version is designated: requests with the model `@preset/` and the slug use it on every replica \
-         within a second. The first version creates the preset.",
-    )
-    .query(&[PRESET_WORKSPACE])
-    .body(BodySchema::of::<PresetConfigRequest>)
-    .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-    .answer(record::response, "The preset");
+    Route::management(Post, "/presets/{slug}/decisions", tags::PRESETS, handler!(handle_add_version, payload))
+        .operation("addPresetVersion", "Add a version to a preset")
+        .description(
+            "The version is designated: requests with the model `@preset/` and the slug use it on every replica \
+             within a second. The first version creates the preset.",
+        )
+        .query(&[PRESET_WORKSPACE])
+        .body(BodySchema::of::<PresetConfigRequest>)
+        .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
+        .answer(record::response, "The preset");
 
 async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
@@ -38,18 +36,17 @@ async fn handle_add_version(call: &Call<'_>, by: &Authority, payload: Payload) -
 }
 
 /// `PATCH …/presets/{slug}`: changes a preset.
-pub(crate) const UPDATE: Route = Route::management(Patch, "/presets/{slug}", tags::PRESETS, |call, by, payload| {
-    Box::pin(handle_update(call, by, payload))
-})
-.operation("updatePreset", "Update a preset")
-.description(
-    "Changes the given members. An earlier version as the designated one is a roll back. A change is \
-     effective on every replica within a second.",
-)
-.query(&[PRESET_WORKSPACE])
-.body(BodySchema::of::<PresetUpdate>)
-.headers(&[IF_MATCH])
-.answer(record::response, "The updated preset");
+pub(crate) const UPDATE: Route =
+    Route::management(Patch, "/presets/{slug}", tags::PRESETS, handler!(handle_update, payload))
+        .operation("updatePreset", "Update a preset")
+        .description(
+            "Changes the given members. An earlier version as the designated one is a roll back. A change is \
+             effective on every replica within a second.",
+        )
+        .query(&[PRESET_WORKSPACE])
+        .body(BodySchema::of::<PresetUpdate>)
+        .headers(&[IF_MATCH])
+        .answer(record::response, "The updated preset");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;

@@ -9,12 +9,11 @@ use crate::endpoints::prelude::*;
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/presets`: lists presets.
-pub(crate) const LIST: Route =
-    Route::any_key(Get, "/presets", tags::PRESETS, |call, caller, _| Box::pin(handle_list(call, caller)))
-        .operation("listPresets", "List presets")
-        .description("Last changed first. An inference key lists those of its workspace.")
-        .query(&[WORKSPACE, OFFSET, LIMIT])
-        .answer(|| BodySchema::page::<PresetView<'_>>("PresetListResponse", "A page of presets."), "The presets");
+pub(crate) const LIST: Route = Route::any_key(Get, "/presets", tags::PRESETS, handler!(handle_list))
+    .operation("listPresets", "List presets")
+    .description("Last changed first. An inference key lists those of its workspace.")
+    .query(&[WORKSPACE, OFFSET, LIMIT])
+    .answer(|| BodySchema::page::<PresetView<'_>>("PresetListResponse", "A page of presets."), "The presets");
 
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
@@ -32,12 +31,11 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
 }
 
 /// `GET …/presets/{slug}`: reads a preset with its designated version.
-pub(crate) const GET: Route =
-    Route::any_key(Get, "/presets/{slug}", tags::PRESETS, |call, caller, _| Box::pin(handle_get(call, caller)))
-        .operation("getPreset", "Get a preset")
-        .description("With its designated version.")
-        .query(&[PRESET_WORKSPACE])
-        .answer(record::response, "The preset");
+pub(crate) const GET: Route = Route::any_key(Get, "/presets/{slug}", tags::PRESETS, handler!(handle_get))
+    .operation("getPreset", "Get a preset")
+    .description("With its designated version.")
+    .query(&[PRESET_WORKSPACE])
+    .answer(record::response, "The preset");
 
 async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller).await?;
@@ -47,16 +45,19 @@ async fn handle_get(call: &Call<'_>, caller: &Principal) -> Outcome {
 
 /// `GET …/presets/{slug}/versions`: lists the versions of a preset.
 pub(crate) const LIST_VERSIONS: Route =
-    Route::any_key(Get, "/presets/{slug}/versions", tags::PRESETS, |call, caller, _| {
-        Box::pin(handle_list_versions(call, caller))
-    })
-    .operation("listPresetVersions", "List the versions of a preset")
-    .description("Oldest first.")
-    .query(&[PRESET_WORKSPACE, OFFSET, LIMIT])
-    .answer(
-        || BodySchema::page::<PresetVersionView<'_>>("PresetVersionListResponse", "A page of versions of a preset."),
-        "The versions",
-    );
+    Route::any_key(Get, "/presets/{slug}/versions", tags::PRESETS, handler!(handle_list_versions))
+        .operation("listPresetVersions", "List the versions of a preset")
+        .description("Oldest first.")
+        .query(&[PRESET_WORKSPACE, OFFSET, LIMIT])
+        .answer(
+            || {
+                BodySchema::page::<PresetVersionView<'_>>(
+                    "PresetVersionListResponse",
+                    "A page of versions of a preset.",
+                )
+            },
+            "The versions",
+        );
 
 async fn handle_list_versions(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
@@ -69,16 +70,14 @@ async fn handle_list_versions(call: &Call<'_>, caller: &Principal) -> Outcome {
 
 /// `GET …/presets/{slug}/versions/{version}`: reads a version of a preset.
 pub(crate) const GET_VERSION: Route =
-    Route::any_key(Get, "/presets/{slug}/versions/{version}", tags::PRESETS, |call, caller, _| {
-        Box::pin(handle_get_version(call, caller))
-    })
-    .operation("getPresetVersion", "Get a version of a preset")
-    .description("Versions are numbered from 1.")
-    .query(&[PRESET_WORKSPACE])
-    .answer(
-        || BodySchema::data::<PresetVersionView<'_>>("PresetVersionResponse", "One version of a preset."),
-        "The version",
-    );
+    Route::any_key(Get, "/presets/{slug}/versions/{version}", tags::PRESETS, handler!(handle_get_version))
+        .operation("getPresetVersion", "Get a version of a preset")
+        .description("Versions are numbered from 1.")
+        .query(&[PRESET_WORKSPACE])
+        .answer(
+            || BodySchema::data::<PresetVersionView<'_>>("PresetVersionResponse", "One version of a preset."),
+            "The version",
+        );
 
 async fn handle_get_version(call: &Call<'_>, caller: &Principal) -> Outcome {
     let (workspace_id, presets) = (workspace(call, caller).await?, &call.gateway.services.presets);

@@ -17,16 +17,15 @@ pub use self::members::{
 use crate::endpoints::prelude::*;
 use crate::http::response::time;
 
-pub(crate) const ROUTE: Route =
-    Route::management(Get, "/status", tags::OPERATION, |call, by, _| Box::pin(handle(call, by)))
-        .operation("getStatus", "Get the status")
-        .description(
-            "This server with its stores, journal and the health of its endpoints, the configured endpoints, and the \
-             live processes of the database. Needs read access to all workspaces.",
-        )
-        .query(&[Query::text("model", "Only the configured endpoints of this model, by any of its names.")])
-        .answer(|| BodySchema::data::<Status>("StatusResponse", "The status of this server."), "The status")
-        .also(&[404]);
+pub(crate) const ROUTE: Route = Route::management(Get, "/status", tags::OPERATION, handler!(handle))
+    .operation("getStatus", "Get the status")
+    .description(
+        "This server with its stores, journal and the health of its endpoints, the configured endpoints, and the \
+         live processes of the database. Needs read access to all workspaces.",
+    )
+    .query(&[Query::text("model", "Only the configured endpoints of this model, by any of its names.")])
+    .answer(|| BodySchema::data::<Status>("StatusResponse", "The status of this server."), "The status")
+    .also(&[404]);
 
 async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let (gateway, query) = (call.gateway, call.request.query_string());

@@ -7,23 +7,22 @@ use super::KEY;
 use crate::endpoints::prelude::*;
 use crate::http::response::usd;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/activity", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("getActivity", "Sum usage by day, model and provider")
-        .description(
-            "The last 30 UTC days with today. An inference key gets its own usage, a management key that of its \
-             workspaces. Other groups and ranges: `GET /usage`.",
-        )
-        .query(&[
-            Query::text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."),
-            Query::text("api_key_hash", KEY),
-            Query::new("group_by", "Rows by workspace, too.", || text().enum_values(Some(["workspace"]))),
-            WORKSPACE,
-        ])
-        .answer(
-            || BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider."),
-            "The rows",
-        );
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/activity", tags::USAGE, handler!(handle))
+    .operation("getActivity", "Sum usage by day, model and provider")
+    .description(
+        "The last 30 UTC days with today. An inference key gets its own usage, a management key that of its \
+         workspaces. Other groups and ranges: `GET /usage`.",
+    )
+    .query(&[
+        Query::text("date", "Only this UTC day, YYYY-MM-DD, one of the last 30."),
+        Query::text("api_key_hash", KEY),
+        Query::new("group_by", "Rows by workspace, too.", || text().enum_values(Some(["workspace"]))),
+        WORKSPACE,
+    ])
+    .answer(
+        || BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider."),
+        "The rows",
+    );
 
 /// A parameter of published clients: a member of an organisation, which does not exist here.
 const UNSUPPORTED: [&str; 1] = ["user_id"];

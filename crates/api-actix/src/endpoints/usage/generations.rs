@@ -13,38 +13,30 @@ use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::CursorPage;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/generations", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("listGenerations", "List the records of Decisions requests")
-        .description(
-            "Newest first by their charge. An inference key lists its own records, a management key those of its \
-             workspaces. A page of large records has fewer than `limit`, and a cursor.",
-        )
-        .query(&[
-            WORKSPACE,
-            Query::text("key", KEY),
-            Query::text("model", "The id of the model that answered or was tried."),
-            Query::text("provider", "The slug of the provider."),
-            Query::text("user", "The end user."),
-            Query::new("outcome", "The outcome.", || {
-                text().enum_values(Some(["completed", "failed", "cancelled", "abandoned"]))
-            }),
-            Query::text("session_id", "The group of requests."),
-            Query::text("since", "Records charged at this time or later: a date or an RFC 3339 time in UTC."),
-            Query::text("until", "Records charged before this time."),
-            CURSOR,
-            CURSOR_LIMIT,
-            FORMAT,
-        ])
-        .answer(
-            || {
-                BodySchema::cursor_page::<GenerationView<'_>>(
-                    "GenerationListResponse",
-                    "Records of Decisions requests.",
-                )
-            },
-            "The records",
-        );
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/generations", tags::USAGE, handler!(handle))
+    .operation("listGenerations", "List the records of Decisions requests")
+    .description(
+        "Newest first by their charge. An inference key lists its own records, a management key those of its \
+         workspaces. A page of large records has fewer than `limit`, and a cursor.",
+    )
+    .query(&[
+        WORKSPACE,
+        Query::text("key", KEY),
+        Query::text("model", "The id of the model that answered or was tried."),
+        Query::text("provider", "The slug of the provider."),
+        Query::text("user", "The end user."),
+        Query::new("outcome", "The outcome.", || text().enum_values(Some(UsageOutcome::ALL.map(UsageOutcome::as_str)))),
+        Query::text("session_id", "The group of requests."),
+        Query::text("since", "Records charged at this time or later: a date or an RFC 3339 time in UTC."),
+        Query::text("until", "Records charged before this time."),
+        CURSOR,
+        CURSOR_LIMIT,
+        FORMAT,
+    ])
+    .answer(
+        || BodySchema::cursor_page::<GenerationView<'_>>("GenerationListResponse", "Records of Decisions requests."),
+        "The records",
+    );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();

@@ -7,23 +7,22 @@ use domain::usage::RejectionSum;
 use super::KEY;
 use crate::endpoints::prelude::*;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/usage/rejections", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("getRejections", "Count rejected requests")
-        .description(
-            "The highest number first. An inference key counts its own requests, a management key those of its \
-             workspaces.",
-        )
-        .query(&[
-            WORKSPACE,
-            Query::text("key", KEY),
-            Query::text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."),
-            Query::text("until", "Only hours that began before this time. Default: tomorrow."),
-        ])
-        .answer(
-            || BodySchema::named::<RejectionsView>("RejectionsResponse", "Rejected requests by status and reason."),
-            "The numbers",
-        );
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/usage/rejections", tags::USAGE, handler!(handle))
+    .operation("getRejections", "Count rejected requests")
+    .description(
+        "The highest number first. An inference key counts its own requests, a management key those of its \
+         workspaces.",
+    )
+    .query(&[
+        WORKSPACE,
+        Query::text("key", KEY),
+        Query::text("since", "The hour of this date or RFC 3339 time in UTC, and later ones. Default: 30 days."),
+        Query::text("until", "Only hours that began before this time. Default: tomorrow."),
+    ])
+    .answer(
+        || BodySchema::named::<RejectionsView>("RejectionsResponse", "Rejected requests by status and reason."),
+        "The numbers",
+    );
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();

@@ -13,25 +13,24 @@ use crate::http::export;
 use crate::http::export::ExportFormat;
 use crate::http::response::usd;
 
-pub(crate) const ROUTE: Route =
-    Route::any_key(Get, "/usage", tags::USAGE, |call, caller, _| Box::pin(handle(call, caller)))
-        .operation("getUsage", "Sum usage and cost")
-        .description(
-            "An inference key sums its own usage, a management key that of its workspaces. Days are UTC days of the \
-             charges. With `user`, usage is summed from records, of up to 31 days.",
-        )
-        .query(&[
-            Query::new("group_by", "The groups.", group_by),
-            WORKSPACE,
-            Query::text("key", KEY),
-            Query::text("since", "The first UTC day, YYYY-MM-DD. Default: 30 days before `until`."),
-            Query::text("until", "The day after the last one. Default: tomorrow."),
-            Query::text("model", "The id of the model that answered or was tried."),
-            Query::text("provider", "The slug of the provider."),
-            Query::text("user", "The end user."),
-            FORMAT,
-        ])
-        .answer(|| BodySchema::named::<UsageView>("UsageResponse", "Sums of usage and cost."), "The sums");
+pub(crate) const ROUTE: Route = Route::any_key(Get, "/usage", tags::USAGE, handler!(handle))
+    .operation("getUsage", "Sum usage and cost")
+    .description(
+        "An inference key sums its own usage, a management key that of its workspaces. Days are UTC days of the \
+         charges. With `user`, usage is summed from records, of up to 31 days.",
+    )
+    .query(&[
+        Query::new("group_by", "The groups.", group_by),
+        WORKSPACE,
+        Query::text("key", KEY),
+        Query::text("since", "The first UTC day, YYYY-MM-DD. Default: 30 days before `until`."),
+        Query::text("until", "The day after the last one. Default: tomorrow."),
+        Query::text("model", "The id of the model that answered or was tried."),
+        Query::text("provider", "The slug of the provider."),
+        Query::text("user", "The end user."),
+        FORMAT,
+    ])
+    .answer(|| BodySchema::named::<UsageView>("UsageResponse", "Sums of usage and cost."), "The sums");
 
 fn group_by() -> ObjectBuilder {
     let names = UsageGroup::ALL.map(UsageGroup::as_str).join(", ");

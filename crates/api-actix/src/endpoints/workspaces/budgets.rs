@@ -21,7 +21,7 @@ fn response() -> BodySchema {
 
 /// `GET …/workspaces/{id}/budgets`: lists the budgets that are set.
 pub(crate) const LIST: Route =
-    Route::management(Get, "/workspaces/{id}/budgets", tags::WORKSPACES, |call, by, _| Box::pin(handle_list(call, by)))
+    Route::management(Get, "/workspaces/{id}/budgets", tags::WORKSPACES, handler!(handle_list))
         .operation("listWorkspaceBudgets", "List the budgets of a workspace")
         .description("The budgets that are set, the shortest period first.")
         .answer(list_response, "The budgets");
@@ -43,16 +43,14 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 
 /// `PATCH …/workspaces/{id}/budgets`: changes several budgets at once.
 pub(crate) const CHANGE: Route =
-    Route::management(Patch, "/workspaces/{id}/budgets", tags::WORKSPACES, |call, by, payload| {
-        Box::pin(handle_change(call, by, payload))
-    })
-    .operation("changeWorkspaceBudgets", "Change the budgets of a workspace")
-    .description(
-        "Changes all given budgets or none. Longer periods must have higher budgets. Needs an unrestricted key.",
-    )
-    .body(BodySchema::of::<BudgetsChangeRequest>)
-    .answer(list_response, "The budgets")
-    .also(&[412]);
+    Route::management(Patch, "/workspaces/{id}/budgets", tags::WORKSPACES, handler!(handle_change, payload))
+        .operation("changeWorkspaceBudgets", "Change the budgets of a workspace")
+        .description(
+            "Changes all given budgets or none. Longer periods must have higher budgets. Needs an unrestricted key.",
+        )
+        .body(BodySchema::of::<BudgetsChangeRequest>)
+        .answer(list_response, "The budgets")
+        .also(&[412]);
 
 async fn handle_change(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let edit = fields::read_budgets(call.read_json(payload).await?.text()?)?;
@@ -63,11 +61,10 @@ async fn handle_change(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `GET …/workspaces/{id}/budgets/{interval}`: reads a budget.
-pub(crate) const GET: Route =
-    Route::management(Get, PATTERN, tags::WORKSPACES, |call, by, _| Box::pin(handle_get(call, by)))
-        .operation("getWorkspaceBudget", "Get a budget")
-        .description("A budget that is not set is 404.")
-        .answer(response, "The budget");
+pub(crate) const GET: Route = Route::management(Get, PATTERN, tags::WORKSPACES, handler!(handle_get))
+    .operation("getWorkspaceBudget", "Get a budget")
+    .description("A budget that is not set is 404.")
+    .answer(response, "The budget");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let (workspace, status) = call.gateway.services.workspaces.read.budget(by, &name(call)?, period(call)?).await?;
@@ -75,15 +72,14 @@ async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `PUT …/workspaces/{id}/budgets/{interval}`: sets a budget.
-pub(crate) const SET: Route =
-    Route::management(Put, PATTERN, tags::WORKSPACES, |call, by, payload| Box::pin(handle_set(call, by, payload)))
-        .operation("setWorkspaceBudget", "Set a budget")
-        .description(
-            "Longer periods must have higher budgets: lifetime, monthly, weekly, daily. Needs an unrestricted key.",
-        )
-        .body(BodySchema::of::<SetBudgetRequest>)
-        .headers(&[IF_MATCH])
-        .answer(response, "The budget");
+pub(crate) const SET: Route = Route::management(Put, PATTERN, tags::WORKSPACES, handler!(handle_set, payload))
+    .operation("setWorkspaceBudget", "Set a budget")
+    .description(
+        "Longer periods must have higher budgets: lifetime, monthly, weekly, daily. Needs an unrestricted key.",
+    )
+    .body(BodySchema::of::<SetBudgetRequest>)
+    .headers(&[IF_MATCH])
+    .answer(response, "The budget");
 
 async fn handle_set(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let amount = fields::read_budget(call.read_json(payload).await?.text()?)?;
@@ -109,15 +105,14 @@ fn unspent(limit: Usd, reset: Option<ResetInterval>) -> LimitStatus {
 }
 
 /// `DELETE …/workspaces/{id}/budgets/{interval}`: removes a budget.
-pub(crate) const DELETE: Route =
-    Route::management(Delete, PATTERN, tags::WORKSPACES, |call, by, _| Box::pin(handle_delete(call, by)))
-        .operation("deleteWorkspaceBudget", "Remove a budget")
-        .description("The spend still counts if the budget is set again. Needs an unrestricted key.")
-        .headers(&[IF_MATCH])
-        .answer(
-            || BodySchema::named::<Deleted>("WorkspaceBudgetDeletedResponse", "Confirms the removal of a budget."),
-            "Removed",
-        );
+pub(crate) const DELETE: Route = Route::management(Delete, PATTERN, tags::WORKSPACES, handler!(handle_delete))
+    .operation("deleteWorkspaceBudget", "Remove a budget")
+    .description("The spend still counts if the budget is set again. Needs an unrestricted key.")
+    .headers(&[IF_MATCH])
+    .answer(
+        || BodySchema::named::<Deleted>("WorkspaceBudgetDeletedResponse", "Confirms the removal of a budget."),
+        "Removed",
+    );
 
 async fn handle_delete(call: &Call<'_>, by: &Authority) -> Outcome {
     let manage = &call.gateway.services.workspaces.manage;

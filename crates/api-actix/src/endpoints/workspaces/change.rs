@@ -7,18 +7,17 @@ use super::{fields, name, record};
 use crate::endpoints::prelude::*;
 
 /// `POST …/workspaces`: creates a workspace.
-pub(crate) const CREATE: Route = Route::management(Post, "/workspaces", tags::WORKSPACES, |call, by, payload| {
-    Box::pin(handle_create(call, by, payload))
-})
-.operation("createWorkspace", "Create a workspace")
-.description(
-    "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a number if \
-     another workspace has it. Needs an unrestricted key.",
-)
-.query(&[Query::unique_name("True rejects a name that another workspace has.")])
-.body(BodySchema::of::<CreateWorkspaceRequest>)
-.headers(&[IDEMPOTENCY_KEY])
-.created(record::response, "The workspace");
+pub(crate) const CREATE: Route =
+    Route::management(Post, "/workspaces", tags::WORKSPACES, handler!(handle_create, payload))
+        .operation("createWorkspace", "Create a workspace")
+        .description(
+            "The new workspace has no budgets and no credit limit. A slug that is made of the name gets a number if \
+             another workspace has it. Needs an unrestricted key.",
+        )
+        .query(&[Query::unique_name("True rejects a name that another workspace has.")])
+        .body(BodySchema::of::<CreateWorkspaceRequest>)
+        .headers(&[IDEMPOTENCY_KEY])
+        .created(record::response, "The workspace");
 
 async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Unrestricted)?;
@@ -31,17 +30,16 @@ async fn handle_create(call: &Call<'_>, by: &Authority, payload: Payload) -> Out
 }
 
 /// `PATCH …/workspaces/{id}`: changes a workspace.
-pub(crate) const UPDATE: Route = Route::management(Patch, "/workspaces/{id}", tags::WORKSPACES, |call, by, payload| {
-    Box::pin(handle_update(call, by, payload))
-})
-.operation("updateWorkspace", "Update a workspace")
-.description(
-    "Changes the given members; null clears a member. A change is effective on every replica within a second. \
-     Needs an unrestricted key.",
-)
-.body(BodySchema::of::<UpdateWorkspaceRequest>)
-.headers(&[IF_MATCH])
-.answer(record::response, "The updated workspace");
+pub(crate) const UPDATE: Route =
+    Route::management(Patch, "/workspaces/{id}", tags::WORKSPACES, handler!(handle_update, payload))
+        .operation("updateWorkspace", "Update a workspace")
+        .description(
+            "Changes the given members; null clears a member. A change is effective on every replica within a second. \
+             Needs an unrestricted key.",
+        )
+        .body(BodySchema::of::<UpdateWorkspaceRequest>)
+        .headers(&[IF_MATCH])
+        .answer(record::response, "The updated workspace");
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Unrestricted)?;

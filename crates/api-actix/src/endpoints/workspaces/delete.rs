@@ -7,26 +7,25 @@ use domain::workspace::WorkspaceContent;
 use super::name;
 use crate::endpoints::prelude::*;
 
-pub(crate) const ROUTE: Route =
-    Route::management(Delete, "/workspaces/{id}", tags::WORKSPACES, |call, by, _| Box::pin(handle(call, by)))
-        .operation("deleteWorkspace", "Delete a workspace")
-        .description(
-            "Other contents than those of `with` are 400, with their counts, and nothing is deleted; so is the \
-             default workspace. Usage records stay. Needs an unrestricted key.",
-        )
-        .query(&[
-            Query::text(
-                "with",
-                "The contents that are deleted, too, separated by commas: `keys`, `documents`, `guardrails`, \
-                 `destinations`, `presets`, `container_files`.",
-            ),
-            Query::flag(CONFIRMATION, "Only false is supported."),
-        ])
-        .headers(&[IF_MATCH])
-        .answer(
-            || BodySchema::named::<Deleted>("WorkspaceDeletedResponse", "Confirms the deletion of a workspace."),
-            "Deleted",
-        );
+pub(crate) const ROUTE: Route = Route::management(Delete, "/workspaces/{id}", tags::WORKSPACES, handler!(handle))
+    .operation("deleteWorkspace", "Delete a workspace")
+    .description(
+        "Other contents than those of `with` are 400, with their counts, and nothing is deleted; so is the \
+         default workspace. Usage records stay. Needs an unrestricted key.",
+    )
+    .query(&[
+        Query::text(
+            "with",
+            "The contents that are deleted, too, separated by commas: `keys`, `documents`, `guardrails`, \
+             `destinations`, `presets`, `container_files`.",
+        ),
+        Query::flag(CONFIRMATION, "Only false is supported."),
+    ])
+    .headers(&[IF_MATCH])
+    .answer(
+        || BodySchema::named::<Deleted>("WorkspaceDeletedResponse", "Confirms the deletion of a workspace."),
+        "Deleted",
+    );
 
 /// The parameter of a published client that has no function here: the default workspace is never deleted.
 const CONFIRMATION: &str = "confirm_default_workspace_deletion";

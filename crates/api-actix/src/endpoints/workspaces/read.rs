@@ -6,15 +6,14 @@ use crate::endpoints::prelude::*;
 use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/workspaces`: lists workspaces.
-pub(crate) const LIST: Route =
-    Route::management(Get, "/workspaces", tags::WORKSPACES, |call, by, _| Box::pin(handle_list(call, by)))
-        .operation("listWorkspaces", "List workspaces")
-        .description("Oldest first.")
-        .query(&[OFFSET, LIMIT])
-        .answer(
-            || BodySchema::page::<WorkspaceView<'_>>("WorkspaceListResponse", "A page of workspaces."),
-            "The workspaces",
-        );
+pub(crate) const LIST: Route = Route::management(Get, "/workspaces", tags::WORKSPACES, handler!(handle_list))
+    .operation("listWorkspaces", "List workspaces")
+    .description("Oldest first.")
+    .query(&[OFFSET, LIMIT])
+    .answer(
+        || BodySchema::page::<WorkspaceView<'_>>("WorkspaceListResponse", "A page of workspaces."),
+        "The workspaces",
+    );
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
@@ -26,11 +25,10 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
 }
 
 /// `GET …/workspaces/{id}`: reads a workspace.
-pub(crate) const GET: Route =
-    Route::management(Get, "/workspaces/{id}", tags::WORKSPACES, |call, by, _| Box::pin(handle_get(call, by)))
-        .operation("getWorkspace", "Get a workspace")
-        .description("Returns a workspace of the caller.")
-        .answer(record::response, "The workspace");
+pub(crate) const GET: Route = Route::management(Get, "/workspaces/{id}", tags::WORKSPACES, handler!(handle_get))
+    .operation("getWorkspace", "Get a workspace")
+    .description("Returns a workspace of the caller.")
+    .answer(record::response, "The workspace");
 
 async fn handle_get(call: &Call<'_>, by: &Authority) -> Outcome {
     let found = call.gateway.services.workspaces.read.get(by, &name(call)?).await?;
