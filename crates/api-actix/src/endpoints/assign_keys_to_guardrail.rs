@@ -7,7 +7,6 @@ use domain::json::{Token, Tokens};
 use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 use crate::http::operation;
 
 pub(crate) const ROUTE: Route =

@@ -2,13 +2,9 @@
 
 use domain::audit::{AuditEntry, AuditOutcome};
 use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
-use serde_json::value::RawValue;
 
 use crate::endpoints::prelude::*;
 use crate::http::csv::{Column, CsvValue, csv_head, csv_record};
-use crate::http::export;
-use crate::http::export::ExportFormat;
-use crate::http::response::{CursorPage, opaque, time};
 
 pub(crate) const ROUTE: Route = Route::management(Get, "/audit", tags::OPERATION, handler!(handle))
     .operation("listAuditEntries", "List the audit log")

@@ -4,7 +4,6 @@ use domain::model::DefaultModality;
 
 use super::model_filters;
 use crate::endpoints::prelude::*;
-use crate::http::response::TaggedBody;
 
 pub(crate) const ROUTE: Route = Route::memory(Get, "/models/count", tags::MODELS, handle)
     .operation("countModels", "Get the total count of available models")

@@ -10,7 +10,6 @@ use actix_web::http::header::{
 use bytes::Bytes;
 use domain::error::ErrorKind;
 use flate2::read::GzDecoder;
-use serde_json::json;
 use utoipa::openapi::schema::Type;
 
 use crate::endpoints::prelude::*;

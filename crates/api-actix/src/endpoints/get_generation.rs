@@ -1,7 +1,6 @@
 //! `GET /generation?id=…`: the record of a Decisions request.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use chrono::SecondsFormat;
 use domain::decision::{Generation, GetGenerationError};
@@ -12,7 +11,6 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::endpoints::prelude::*;
-use crate::http::response::{FilterAction, opaque, usd};
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/generation", tags::USAGE, handler!(handle))
     .any_query()

@@ -4,7 +4,6 @@ use domain::api_key::{GetOwnKeyError, OwnKey};
 
 use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/key", tags::KEYS, handler!(handle))
     .any_query()

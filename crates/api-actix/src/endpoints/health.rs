@@ -1,7 +1,5 @@
 //! Liveness and readiness.
 
-use std::time::Duration;
-
 use domain::error::{ErrorKind, StoreError};
 use futures_util::future::join_all;
 

@@ -1,11 +1,9 @@
 //! `POST /catalogue/imports`: imports catalogue rows.
 
-use domain::authority::Right;
 use domain::model::{CatalogueImport, ImportCatalogueError, ImportMode, Model};
 use domain::system::WorkOwner;
 
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 
 pub(crate) const ROUTE: Route =
     Route::management(Post, "/catalogue/imports", tags::OPERATION, handler!(handle, payload))

@@ -1,18 +1,14 @@
 //! `GET /models/{author}/{slug}/endpoints`: the endpoints of a model and their health.
 
-use std::time::Duration;
-
 use domain::model::{Model, Pricing};
 use domain::question::QuestionType;
 use domain::routing::{
     Endpoint, EndpointStatus, LatencyPercentiles, ModelEndpoints, ThrottleView, ThroughputPercentiles,
 };
-use serde_json::value::RawValue;
 use wires::catalogue::{write_architecture, write_pricing};
 
 use crate::endpoints::prelude::*;
 use crate::http::error::whole_seconds;
-use crate::http::response::{TaggedBody, raw};
 use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route = Route::memory(Get, "/models/{author}/{slug}/endpoints", tags::MODELS, handle)

@@ -1,7 +1,6 @@
 //! `GET /models`: the catalogue, in a format for several kinds of clients.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use domain::model::{
@@ -9,7 +8,6 @@ use domain::model::{
     Visibility,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::model_filters;

@@ -5,7 +5,6 @@ use domain::routing::ProviderStatus;
 use wires::client::{check_names, read_members};
 
 use crate::endpoints::prelude::*;
-use crate::http::response::TaggedBody;
 
 pub(crate) const LIST: Route = Route::memory(Get, "/providers", tags::MODELS, handle)
     .any_query()

@@ -2,7 +2,6 @@
 
 use super::list_model_endpoints::EndpointView;
 use crate::endpoints::prelude::*;
-use crate::http::response::TaggedBody;
 
 pub(crate) const ROUTE: Route = Route::memory(Get, "/endpoints/zdr", tags::MODELS, handle)
     .operation("listZeroRetentionEndpoints", "List the endpoints with zero data retention")

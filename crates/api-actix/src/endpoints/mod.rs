@@ -32,20 +32,34 @@ pub(crate) mod workspaces;
 
 /// The names that most endpoints need.
 mod prelude {
+    pub(super) use std::sync::Arc;
+    pub(super) use std::time::Duration;
+
     pub(super) use actix_web::HttpResponse;
     pub(super) use actix_web::http::StatusCode;
     pub(super) use actix_web::web::Payload;
     pub(super) use domain::api_key::Principal;
-    pub(super) use domain::authority::Authority;
+    pub(super) use domain::authority::{Authority, Right};
     pub(super) use domain::change::Change;
+    pub(super) use domain::json::Json;
     pub(super) use serde::Serialize;
+    pub(super) use serde_json::json;
+    pub(super) use serde_json::value::RawValue;
     pub(super) use utoipa::ToSchema;
 
+    pub(super) use crate::http::body::JsonBody;
     pub(super) use crate::http::call::Call;
+    pub(super) use crate::http::change::RecordResponse;
     pub(super) use crate::http::error::{ApiError, api_error};
+    pub(super) use crate::http::export::{self, ExportFormat};
+    pub(super) use crate::http::members::located;
     pub(super) use crate::http::operation::{BodySchema, tags};
+    pub(super) use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT, PageRange};
     pub(super) use crate::http::parameters;
-    pub(super) use crate::http::response::{Data, DateTime, Decimal, Deleted, Object, Page, Uuid};
+    pub(super) use crate::http::response::{
+        CursorPage, Data, DateTime, Decimal, Deleted, FilterAction, Object, Page, ResetInterval, TaggedBody, Uuid,
+        opaque, raw, time, usd,
+    };
     pub(super) use crate::http::route_parameters::{
         CURSOR, CURSOR_LIMIT, DEFAULT_WORKSPACE, FILES_WORKSPACE, FORMAT, FULL_LIMIT, IDEMPOTENCY_KEY, IF_MATCH,
         IF_NONE_MATCH, LIMIT, OFFSET, PRESET_WORKSPACE, Query, WORKSPACE, flag, number, text,

@@ -1,7 +1,6 @@
 //! The query parameters that filter models, of lists and of the count.
 
 use domain::model::{DefaultModality, FilterParameter, InvalidModelFilter, ModelFilter};
-use serde_json::json;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 

@@ -1,7 +1,6 @@
 //! `POST /containers/{container_id}/files/{file_id}/promote`: copies a container file into the workspace documents.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use domain::error::ErrorKind;
 use domain::file::PromoteError;

@@ -4,7 +4,6 @@ mod errors;
 mod request;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use domain::api_key::InferenceKey;

@@ -5,7 +5,6 @@ use domain::routing::Endpoint;
 use serde::Deserialize;
 
 use crate::endpoints::prelude::*;
-use crate::http::body::JsonBody;
 use crate::http::members::{MemberNames, Members, invalid};
 
 pub(crate) const ROUTE: Route =

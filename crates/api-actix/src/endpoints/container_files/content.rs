@@ -1,7 +1,6 @@
 //! Downloads container files.
 
 use actix_web::http::Method as HttpMethod;
-use serde_json::json;
 use utoipa::openapi::schema::Type;
 
 use super::{access, file};

@@ -7,12 +7,10 @@ pub(crate) mod read;
 
 use std::borrow::Cow;
 
-use domain::api_key::{ContentAccess, Principal};
+use domain::api_key::ContentAccess;
 use domain::container::{ContainerId, ContainerPath};
 
-use crate::http::call::Call;
-use crate::http::error::ApiError;
-use crate::http::parameters;
+use crate::endpoints::prelude::*;
 
 /// Returns the segment of the path that names the container.
 pub(super) fn container_id(call: &Call<'_>) -> Result<String, ApiError> {

@@ -1,7 +1,5 @@
 //! Creates, changes and deletes destinations.
 
-use domain::authority::Right;
-
 use super::record::{DestinationChange, DestinationRequest};
 use super::{fields, record, stored_response};
 use crate::endpoints::prelude::*;

@@ -1,10 +1,10 @@
 //! Parser of the body that creates or changes a destination.
 
 use domain::edit::Edit;
-use domain::json::{Json, JsonKind};
+use domain::json::JsonKind;
 use domain::observability::DestinationFields;
 
-use crate::http::error::ApiError;
+use crate::endpoints::prelude::*;
 use crate::http::members::{MemberNames, Members, NeutralMember, boolean, invalid, string};
 
 const NAMES: MemberNames = MemberNames {

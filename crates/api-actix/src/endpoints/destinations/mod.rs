@@ -6,13 +6,10 @@ mod fields;
 pub(crate) mod read;
 mod record;
 
-use actix_web::http::StatusCode;
 use domain::observability::{Destination, DestinationError, InvalidDestination, find_key_hashes};
 use wires::client::ErrorLocation;
 
-use crate::http::call::Call;
-use crate::http::change::RecordResponse;
-use crate::http::error::{ApiError, api_error};
+use crate::endpoints::prelude::*;
 
 /// Renders a stored destination, with key ids if the hashes cannot be read: a write has succeeded.
 async fn stored_response(call: &Call<'_>, destination: &Destination) -> RecordResponse {

@@ -5,8 +5,7 @@ use domain::observability::find_key_hashes;
 use super::record::DestinationView;
 use super::{record, stored_response};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self};
-use crate::http::page::{DEFAULT_LIMIT, PageRange};
+use crate::endpoints::workspaces;
 
 /// `GET …/observability/destinations`: lists destinations.
 pub(crate) const LIST: Route =

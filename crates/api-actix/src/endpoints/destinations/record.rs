@@ -3,17 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use actix_web::http::StatusCode;
 use domain::ids::ApiKeyId;
-use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, MASK};
 use domain::secret::ApiKeyHash;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::change::RecordResponse;
-use crate::http::operation::BodySchema;
-use crate::http::response::{DateTime, Decimal, Uuid, opaque, time};
+use crate::endpoints::prelude::*;
 
 /// A trace destination.
 #[derive(Debug, Serialize, ToSchema)]

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use domain::change::Respond;
 use domain::evidence::{EvidenceError, LabelSource};
-use domain::json::Json;
 use domain::repetition::Repetition;
 
 use super::generation_id;
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
 
 pub(crate) const ROUTE: Route = Route::any_key(Post, "/generation/feedback", tags::EVIDENCE, handler!(handle, payload))

@@ -2,12 +2,10 @@
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
 use domain::evidence::{EvidenceError, LabelDraft, LabelError, LabelResults, NewLabel};
-use domain::json::Json;
 
 use super::feedback::{LabelSourceName, source};
 use super::generation_id;
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 use crate::http::members::{MemberNames, Members, invalid, string};
 
 pub(crate) const ROUTE: Route = Route::management(Post, "/labels", tags::EVIDENCE, handler!(handle, payload))

@@ -1,17 +1,12 @@
 //! `GET /evidence`: the evidence of a preset, newest first.
 
-use std::sync::Arc;
-
 use domain::evidence::{EvidenceFilter, ListEvidence};
 
 use super::record::{COLUMNS, EvidenceView};
 use crate::endpoints::prelude::*;
 use crate::endpoints::presets;
 use crate::http::csv::{csv_head, csv_record};
-use crate::http::export;
-use crate::http::export::ExportFormat;
 use crate::http::members::invalid;
-use crate::http::response::CursorPage;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/evidence", tags::EVIDENCE, handler!(handle))
     .operation("listEvidence", "List the evidence of a preset")

@@ -7,10 +7,9 @@ mod record;
 
 use domain::evidence::EvidenceError;
 use domain::ids::DecisionId;
-use domain::json::Json;
 
-use crate::http::error::{ApiError, api_error};
-use crate::http::members::{invalid, located};
+use crate::endpoints::prelude::*;
+use crate::http::members::invalid;
 
 api_error!(EvidenceError {
     pass: Restricted, Store;

@@ -1,13 +1,9 @@
 //! Evidence as JSON and as CSV.
 
 use domain::evidence::{Evidence, Label};
-use domain::json::Json;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
+use crate::endpoints::prelude::*;
 use crate::http::csv::{Column, CsvValue};
-use crate::http::response::{DateTime, Decimal, Object, Uuid, opaque, raw, time, usd};
 
 /// The evidence of one answer of a preset.
 #[derive(Serialize, ToSchema)]

@@ -2,7 +2,6 @@
 
 use actix_web::http::Method as HttpMethod;
 use actix_web::http::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderValue};
-use serde_json::json;
 use utoipa::openapi::schema::Type;
 
 use super::{QUERY, find, named_workspace};

@@ -1,6 +1,5 @@
 //! Deletes documents.
 
-use domain::authority::Right;
 use domain::ids::DocumentId;
 
 use super::shapes::{Shape, deleted_schema};

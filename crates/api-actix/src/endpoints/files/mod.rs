@@ -5,7 +5,6 @@ pub(crate) mod delete;
 pub(crate) mod read;
 pub(crate) mod shapes;
 
-use domain::authority::Right;
 use domain::file::Document;
 use domain::ids::WorkspaceId;
 use domain::naming::ResourceName;

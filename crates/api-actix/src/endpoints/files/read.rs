@@ -1,6 +1,5 @@
 //! Reads documents.
 
-use domain::authority::Right;
 use domain::file::ReadDocuments;
 use domain::ids::{DocumentId, WorkspaceId};
 

@@ -5,10 +5,7 @@ use wires::client::check_names;
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self};
-use crate::http::change::RecordResponse;
-use crate::http::page::{DEFAULT_LIMIT, PageRange};
-use crate::http::response::time;
+use crate::endpoints::workspaces;
 
 /// `GET …/guardrails/{id}/assignments/keys`: lists the keys of a guardrail.
 pub(crate) const LIST: Route =

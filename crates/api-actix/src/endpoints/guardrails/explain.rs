@@ -6,13 +6,11 @@ use domain::json::JsonText;
 use domain::model::ModelId;
 use domain::question::ProviderInput;
 use domain::usage::Finding;
-use serde_json::value::RawValue;
 use wires::client::{check_names, read_members};
 
 use crate::detection;
 use crate::detection::Entry;
 use crate::endpoints::prelude::*;
-use crate::http::response::{FilterAction, ResetInterval, opaque, time, usd};
 
 pub(crate) const ROUTE: Route =
     Route::management(Post, "/guardrails/{id}/explain", tags::GUARDRAILS, handler!(handle, payload))

@@ -10,9 +10,7 @@ use domain::decision::{ExplainGuardrailError, FilteringError};
 use domain::guardrail::{GuardrailDraft, GuardrailError, InvalidGuardrail};
 use wires::client::{ErrorLocation, read_object};
 
-use crate::http::body::JsonBody;
-use crate::http::call::Call;
-use crate::http::error::{ApiError, api_error};
+use crate::endpoints::prelude::*;
 
 /// Parses the guardrail, or the change to one, from the body.
 fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {

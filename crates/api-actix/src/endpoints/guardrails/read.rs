@@ -3,8 +3,7 @@
 use super::record::{GuardrailVersionView, GuardrailView};
 use super::{record, version_number};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self};
-use crate::http::page::{DEFAULT_LIMIT, PageRange};
+use crate::endpoints::workspaces;
 
 /// `GET …/guardrails`: lists guardrails.
 pub(crate) const LIST: Route = Route::management(Get, "/guardrails", tags::GUARDRAILS, handler!(handle_list))

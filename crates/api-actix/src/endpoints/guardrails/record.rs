@@ -2,16 +2,11 @@
 //! locates their errors and tells null from absence.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use actix_web::http::StatusCode;
 use domain::guardrail::{
     BuiltinContentFilter, ContentFilter, Guardrail, GuardrailRules, GuardrailVersion, PlacedGuardrail,
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::change::RecordResponse;
-use crate::http::operation::BodySchema;
-use crate::http::response::{DateTime, Decimal, FilterAction, ResetInterval, Uuid, time, usd};
+use crate::endpoints::prelude::*;
 
 /// A guardrail. All members are present; null means no rule.
 #[derive(Serialize, ToSchema)]

@@ -1,13 +1,11 @@
 //! Creates, changes and deletes keys.
 
 use domain::api_key::{ApiKeyScope, CreatedKey, KeyRecord};
-use domain::authority::Right;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
 use super::record::{CreateKeyRequest, SecretView, UpdateKeyRequest};
 use super::{default_for, default_workspace, fields, name, record, respond, respond_secret, with_usage};
 use crate::endpoints::prelude::*;
-use crate::http::members::located;
 
 /// `POST …/keys`: creates a key.
 pub(crate) const CREATE: Route = Route::management(Post, "/keys", tags::KEYS, handler!(handle_create, payload))

@@ -6,12 +6,11 @@ use domain::authority::{ManagementAccess, ManagementScope};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::ids::{GuardrailId, WorkspaceId};
-use domain::json::{Json, JsonKind, unknown_name};
+use domain::json::{JsonKind, unknown_name};
 use domain::rate::RateLimits;
 
-use crate::http::error::ApiError;
+use crate::endpoints::prelude::*;
 use crate::http::members::{MemberNames, Members, NeutralMember, amount, boolean, invalid, rate, string};
-use crate::http::parameters;
 
 /// The members of a request. `disabled` and `workspace_id` mean something else in each.
 const NAMES: [&str; 13] = [

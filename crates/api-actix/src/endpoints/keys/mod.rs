@@ -6,19 +6,14 @@ pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod rotate;
 
-use actix_web::http::StatusCode;
 use domain::api_key::{ApiKey, ChangeApiKeyError, CreateApiKeyError, InvalidKeyLimit, KeyRecord};
-use domain::authority::Authority;
 use domain::naming::{NameError, ResourceName};
 use domain::secret::ApiKeySecret;
 use domain::workspace::{ChooseWorkspaceError, choose_workspace};
 
-use crate::http::call::Call;
-use crate::http::change::RecordResponse;
-use crate::http::error::{ApiError, api_error};
-use crate::http::members::located;
-
 use record::KeyView;
+
+use crate::endpoints::prelude::*;
 
 /// Returns the name in the path. A segment that is not valid UTF-8 names no key.
 fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {

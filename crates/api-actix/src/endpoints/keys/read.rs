@@ -1,14 +1,11 @@
 //! Reads keys.
 
 use domain::api_key::{ApiKey, KeyFilter, KeyListFilter, OwnLimit};
-use serde_json::json;
 
 use super::record::{KeyView, LimitedKeyView};
 use super::{default_for, default_workspace, name};
 use crate::endpoints::prelude::*;
-use crate::endpoints::workspaces::{self};
-use crate::http::change::RecordResponse;
-use crate::http::page::{MAX_LIMIT, PageRange};
+use crate::endpoints::workspaces;
 
 /// `GET …/keys`: lists keys.
 pub(crate) const LIST: Route = Route::management(Get, "/keys", tags::KEYS, handler!(handle_list))

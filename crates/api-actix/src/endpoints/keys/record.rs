@@ -4,11 +4,9 @@
 use domain::api_key::{ApiKey, KeyRecord, OwnLimit, UserLabel};
 use domain::authority::ManagementScope;
 use domain::secret::ApiKeySecret;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::operation::BodySchema;
-use crate::http::response::{DateTime, Decimal, ResetInterval, Uuid, time, usd, written_time};
+use crate::endpoints::prelude::*;
+use crate::http::response::written_time;
 
 /// A key without its secret.
 #[derive(Serialize, ToSchema)]

@@ -1,16 +1,13 @@
 //! `POST …/keys/{hash}/rotate`: replaces the secret of a key.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use domain::api_key::{CreatedKey, KeyRecord, MAX_GRACE};
-use domain::authority::Right;
 use wires::client::{ErrorLocation, check_names, read_members};
 
 use super::record::SecretView;
 use super::{default_for, name, respond_secret};
 use crate::endpoints::prelude::*;
-use crate::http::body::JsonBody;
 
 pub(crate) const ROUTE: Route = Route::management(Post, "/keys/{hash}/rotate", tags::KEYS, handler!(handle, payload))
     .operation("rotateKey", "Replace the secret of a key")

@@ -1,7 +1,5 @@
 //! Adds versions to presets, and changes presets.
 
-use domain::authority::Right;
-use domain::json::Json;
 use domain::preset::{PresetChange, PresetConfig, PresetStatus};
 use wires::client::read_object;
 

@@ -4,7 +4,6 @@ pub(crate) mod change;
 pub(crate) mod read;
 mod record;
 
-use domain::authority::Right;
 use domain::ids::WorkspaceId;
 use domain::preset::PresetError;
 use domain::workspace::ChooseWorkspaceError;

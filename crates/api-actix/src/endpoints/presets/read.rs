@@ -1,12 +1,11 @@
 //! Reads presets and their versions.
 
-use domain::authority::{ManagementScope, Right};
+use domain::authority::ManagementScope;
 
 use super::record::{PresetVersionView, PresetView};
 use super::{record, workspace};
 use crate::endpoints::guardrails::version_number;
 use crate::endpoints::prelude::*;
-use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/presets`: lists presets.
 pub(crate) const LIST: Route = Route::any_key(Get, "/presets", tags::PRESETS, handler!(handle_list))

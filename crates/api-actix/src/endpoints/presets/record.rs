@@ -1,14 +1,9 @@
 //! A preset and its versions as JSON: their views, and the schemas of requests.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use actix_web::http::StatusCode;
 use domain::preset::{DesignatedPreset, Preset, PresetVersion};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::change::RecordResponse;
-use crate::http::operation::BodySchema;
-use crate::http::response::{DateTime, Object, Uuid, opaque, time};
+use crate::endpoints::prelude::*;
 
 /// A preset.
 #[derive(Serialize, ToSchema)]

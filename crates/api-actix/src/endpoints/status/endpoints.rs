@@ -3,10 +3,9 @@
 use domain::pricing::TokenPrices;
 use domain::question::QuestionType;
 use domain::routing::{ChatSettings, Endpoint, EndpointStatus, Wire};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 
-use crate::http::error::ApiError;
+use crate::endpoints::prelude::*;
 use crate::services::RoutedServices;
 
 /// A configured endpoint, with the properties of its wire.

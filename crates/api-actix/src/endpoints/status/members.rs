@@ -2,11 +2,10 @@
 //! members are ignored.
 
 use domain::budget::LiveProcess;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 
 use super::ConfiguredEndpoint;
-use crate::http::response::time;
+use crate::endpoints::prelude::*;
 
 /// The status of servers, and of the processes of their database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -3,8 +3,6 @@
 mod endpoints;
 mod members;
 
-use std::time::Duration;
-
 use domain::error::StoreError;
 use domain::operation::StoreReading;
 use domain::routing::EndpointStatus;
@@ -15,7 +13,6 @@ pub use self::members::{
     Status, StoreStatus,
 };
 use crate::endpoints::prelude::*;
-use crate::http::response::time;
 
 pub(crate) const ROUTE: Route = Route::management(Get, "/status", tags::OPERATION, handler!(handle))
     .operation("getStatus", "Get the status")

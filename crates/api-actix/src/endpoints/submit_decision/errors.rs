@@ -1,7 +1,5 @@
 //! The errors of a Decisions request that got no answer, and the service metadata of both ends.
 
-use std::time::Duration;
-
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
 use domain::api_key::InferenceKey;
@@ -11,11 +9,12 @@ use domain::error::ErrorKind;
 use domain::money::Usd;
 use domain::routing::{AttemptFailureKind, FailureCause, RoutingFunnel};
 use domain::usage::{AttemptRecord, Finding, RejectionReason};
-use serde_json::{Value, json};
+use serde_json::Value;
 use wires::client::ErrorLocation;
 
+use crate::endpoints::prelude::*;
 use crate::http::access_log::ChargeFields;
-use crate::http::error::{ApiError, whole_seconds};
+use crate::http::error::whole_seconds;
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 

@@ -1,7 +1,6 @@
 //! The request of a client: its body, read into a checked request, and the session of its header.
 
 use actix_web::http::header::{HeaderMap, HeaderName};
-use actix_web::web::Payload;
 use domain::api_key::InferenceKey;
 use domain::decision::{AssetPart, DecisionDraft, DecisionRequest, DraftBounds};
 use domain::system::WorkOwner;
@@ -10,10 +9,9 @@ use wires::formats::ResponseFormat;
 
 use crate::detection;
 use crate::detection::Entry;
+use crate::endpoints::prelude::*;
 use crate::http::admission::InFlightPermit;
-use crate::http::body::JsonBody;
-use crate::http::call::Call;
-use crate::http::error::{ApiError, ErrorFormat, SESSION_ID};
+use crate::http::error::{ErrorFormat, SESSION_ID};
 
 /// A request whose body has been read.
 pub(super) struct ReceivedRequest {

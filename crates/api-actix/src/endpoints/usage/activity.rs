@@ -5,7 +5,6 @@ use domain::usage::{UsageGroup, UsageSum};
 
 use super::KEY;
 use crate::endpoints::prelude::*;
-use crate::http::response::usd;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/activity", tags::USAGE, handler!(handle))
     .operation("getActivity", "Sum usage by day, model and provider")

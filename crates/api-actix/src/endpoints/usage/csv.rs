@@ -2,8 +2,8 @@
 
 use domain::usage::UsageRecord;
 
+use crate::endpoints::prelude::*;
 use crate::http::csv::{self, Column, CsvValue};
-use crate::http::response::time;
 
 /// The columns. Money and prices are exact decimals.
 const COLUMNS: &[Column<UsageRecord>] = &[

@@ -1,7 +1,5 @@
 //! `GET /generations`: the records of Decisions requests, newest first.
 
-use std::sync::Arc;
-
 use domain::cursor::ReadSize;
 use domain::decision::ListGenerations;
 use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
@@ -9,9 +7,6 @@ use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 use super::{KEY, usage_csv_head, usage_csv_line};
 use crate::endpoints::get_generation::GenerationView;
 use crate::endpoints::prelude::*;
-use crate::http::export;
-use crate::http::export::ExportFormat;
-use crate::http::response::CursorPage;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/generations", tags::USAGE, handler!(handle))
     .operation("listGenerations", "List the records of Decisions requests")

@@ -11,7 +11,7 @@ pub use self::csv::{usage_csv_head, usage_csv_line};
 use domain::decision::ReadUsageError;
 use domain::naming::NameError;
 
-use crate::http::error::api_error;
+use crate::endpoints::prelude::*;
 
 api_error!(ReadUsageError {
     pass: Store;

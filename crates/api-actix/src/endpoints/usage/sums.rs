@@ -1,7 +1,5 @@
 //! `GET /usage`: sums of usage and cost.
 
-use std::sync::Arc;
-
 use domain::decision::{SumUsageRequest, UsageReader, UsageSums};
 use domain::usage::{UsageGroup, UsageSum, UsageSumQuery, UsageTotals};
 use utoipa::openapi::schema::ObjectBuilder;
@@ -9,9 +7,6 @@ use utoipa::openapi::schema::ObjectBuilder;
 use super::KEY;
 use crate::endpoints::prelude::*;
 use crate::http::csv::{CsvValue, csv_line};
-use crate::http::export;
-use crate::http::export::ExportFormat;
-use crate::http::response::usd;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/usage", tags::USAGE, handler!(handle))
     .operation("getUsage", "Sum usage and cost")

@@ -1,7 +1,5 @@
 //! Creates and changes workspaces.
 
-use domain::authority::Right;
-
 use super::record::{CreateWorkspaceRequest, UpdateWorkspaceRequest};
 use super::{fields, name, record};
 use crate::endpoints::prelude::*;

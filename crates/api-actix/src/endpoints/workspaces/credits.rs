@@ -5,7 +5,6 @@ use domain::workspace::Credit;
 use super::record::{AddCreditRequest, CreditView};
 use super::{fields, filter, name};
 use crate::endpoints::prelude::*;
-use crate::http::change::RecordResponse;
 
 fn response() -> BodySchema {
     BodySchema::data::<CreditView>("WorkspaceCreditResponse", "The prepaid credit of a workspace.")

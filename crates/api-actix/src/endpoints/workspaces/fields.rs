@@ -2,11 +2,10 @@
 
 use domain::edit::Edit;
 use domain::ids::GuardrailId;
-use domain::json::Json;
 use domain::money::Usd;
 use domain::workspace::{BudgetsChange, RatesChange, WorkspaceChange, WorkspaceError};
 
-use crate::http::error::ApiError;
+use crate::endpoints::prelude::*;
 use crate::http::members::{MemberNames, Members, NeutralMember, amount, boolean, invalid, rate, string};
 
 const WORKSPACE: MemberNames = MemberNames {

@@ -8,15 +8,11 @@ mod fields;
 pub(crate) mod read;
 mod record;
 
-use domain::authority::Authority;
 use domain::ids::WorkspaceId;
 use domain::naming::{NameError, ResourceName};
 use domain::workspace::WorkspaceError;
 
-use crate::http::call::Call;
-use crate::http::error::{ApiError, api_error};
-use crate::http::members::located;
-use crate::http::parameters;
+use crate::endpoints::prelude::*;
 
 /// Returns the name in the path. A segment that is not valid UTF-8 names no workspace.
 fn name(call: &Call<'_>) -> Result<ResourceName, ApiError> {

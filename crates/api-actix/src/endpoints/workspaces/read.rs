@@ -3,7 +3,6 @@
 use super::record::WorkspaceView;
 use super::{name, record};
 use crate::endpoints::prelude::*;
-use crate::http::page::{DEFAULT_LIMIT, PageRange};
 
 /// `GET …/workspaces`: lists workspaces.
 pub(crate) const LIST: Route = Route::management(Get, "/workspaces", tags::WORKSPACES, handler!(handle_list))

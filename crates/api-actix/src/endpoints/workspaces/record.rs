@@ -1,17 +1,12 @@
 //! A workspace, a budget and a credit as JSON: their views, and the schemas of requests, which `fields.rs` reads.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use actix_web::http::StatusCode;
 use domain::budget::{LimitStatus, ResetInterval as Period};
 use domain::money::Usd;
 use domain::workspace::{Credit, Workspace};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::change::RecordResponse;
+use crate::endpoints::prelude::*;
 use crate::http::client::WireNames;
-use crate::http::operation::BodySchema;
-use crate::http::response::{DateTime, Decimal, ResetInterval, Uuid, time, usd};
 
 /// A workspace.
 #[derive(Serialize, ToSchema)]
