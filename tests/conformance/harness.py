@@ -46,6 +46,14 @@ class Harness:
             print(f"ok     {self.package}: {name}", flush=True)
         print(f"passed {self.package}: {len(self._checks)} checks", flush=True)
 
+    def add_preset(self, slug, config):
+        """Adds a version of a preset, which no package can."""
+        path = f"{self.base}/api/v1/presets/{slug}/decisions"
+        request = urllib.request.Request(path, json.dumps(config).encode())
+        request.add_header("Authorization", f"Bearer {self.management_key}")
+        request.add_header("Content-Type", "application/json")
+        urllib.request.urlopen(request, timeout=10).read()
+
     def forget(self):
         """Clears the recorded requests of the fake provider."""
         urllib.request.urlopen(urllib.request.Request(f"{self.fake_provider}/seen", method="DELETE"), timeout=10).read()

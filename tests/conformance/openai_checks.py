@@ -80,6 +80,19 @@ def all_types():
 
 
 @tollgate.check
+def presets():
+    """the questions of a preset, as the model; its stages"""
+    question = {"type": "noul", "instructions": "Does the writer want money back?"}
+    stage = {"model": SANDBOX, "accept": {"*": 1}}
+    staged = {"stages": [stage, stage], "otherwise": "abstain", "questions": {"refund": question}}
+    for slug, config in (("openai", {"model": SANDBOX, "questions": {"refund": question}}), ("openai-stages", staged)):
+        tollgate.add_preset(slug, config)
+        decision = decide(questions=[], model=f"@preset/{slug}")
+        equal([answer.name for answer in decision.answers], ["refund"], f"the questions of {slug}")
+        equal(decision.model, SANDBOX, "the model")
+
+
+@tollgate.check
 def headers():
     """the raw answer carries the ids and the provider in its headers"""
     raw = client().decisions.with_raw_response.create(model=SANDBOX, input=LETTER, questions=QUESTIONS)

@@ -169,13 +169,8 @@ def presets():
     stage = {"model": "sandbox/decider", "accept": {"*": 1}}
     staged = {"stages": [stage, stage], "otherwise": "abstain", "questions": {"refund": question}}
     configs = [("package-triage", plain)] * 3 + [("package-other", plain), ("package-stages", staged)]
-    # The package cannot add versions.
     for slug, config in configs:
-        config = json.dumps(config).encode()
-        request = urllib.request.Request(f"{tollgate.base}/api/v1/presets/{slug}/decisions", config)
-        request.add_header("Authorization", f"Bearer {tollgate.management_key}")
-        request.add_header("Content-Type", "application/json")
-        urllib.request.urlopen(request).read()
+        tollgate.add_preset(slug, config)
     with client() as own, client(tollgate.key) as asking:
         read = own.presets.get(slug="package-triage").data
         holds_each_once(pages(own.presets.list), [read.id], "presets")
