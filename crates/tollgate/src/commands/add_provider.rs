@@ -3,26 +3,20 @@
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
 
 use adapters_system::{SystemClock, read_hidden_line, request_reload};
-use anyhow::{Context as _, bail, ensure};
 use api_actix::ProviderTestReport;
 use domain::decision::{TestProvider, test_endpoint};
-use domain::json::Json;
 use domain::routing::ProviderSlug;
-use serde::Serialize;
 use toml_edit::DocumentMut;
 
-use super::Context;
 use super::context::read_secret;
 use super::provider_preset::{KeySource, Preset};
 use super::servers::{self, STATUS};
 use crate::cli::AddProviderArgs;
-use crate::config::{Config, DEFAULT_FILE, load_text, read_text};
-use crate::output::{note, record, with_next};
+use crate::commands::prelude::*;
+use crate::config::{DEFAULT_FILE, load_text, read_text};
+use crate::output::record;
 use crate::wiring::{directory, single_provider};
 
 /// The added tables, and what followed.

@@ -1,23 +1,16 @@
 //! `tollgate ask`: sends a Decisions request to the running server and prints the answers.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail, ensure};
-use domain::json::Json;
-use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::cli::AskArgs;
-use crate::commands::Context;
 use crate::commands::context::{read_input, read_secret};
+use crate::commands::prelude::*;
 use crate::commands::server_client::ServerClient;
 use crate::commands::servers::{self, STATUS};
-use crate::output::{escape, indent, table};
 
 /// The environment variable with the API key.
 const KEY_VARIABLE: &str = "TOLLGATE_KEY";

@@ -1,16 +1,11 @@
 //! `tollgate audit …`
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use domain::audit::{AuditAnchor, AuditVerification, RowViolation, VerifyAuditLog};
-use serde::Serialize;
 
-use super::Context;
-use super::api::{self, Api};
+use super::api;
 use super::context::{parse_timestamp, time};
 use crate::cli::{AuditCommand, ListAuditArgs};
-use crate::output::{Column, note};
+use crate::commands::prelude::*;
 
 /// Runs a command on the audit log.
 pub async fn run(context: &Context, command: AuditCommand) -> anyhow::Result<ExitCode> {

@@ -1,23 +1,18 @@
 //! `tollgate catalogue …`
 
-use std::process::ExitCode;
-
 use adapters_cache::LiveCatalogue;
-use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use domain::json::Json;
 use domain::model::{Catalogue as _, CatalogueSnapshot};
 use domain::money::Price;
 use http::header::IF_MATCH;
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Request};
 
-use super::Context;
-use super::api::{Api, elements, segment, text_at, with_query};
 use super::context::{confirm, read_input};
 use super::transfer::upload_json;
 use crate::cli::CatalogueCommand;
-use crate::output::{indent, note, per_million_tokens, pointer, table, with_next};
-use crate::wiring::{Stores, minimal_rows, sandbox_models};
+use crate::commands::prelude::*;
+use crate::output::per_million_tokens;
+use crate::wiring::{minimal_rows, sandbox_models};
 
 /// The most removed rows that a message names.
 const MAX_NAMED_ROWS: usize = 10;

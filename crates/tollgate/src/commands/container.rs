@@ -1,17 +1,11 @@
 //! `tollgate container …` and `tollgate document …`
 
-use std::path::Path;
-use std::process::ExitCode;
-
-use anyhow::Context as _;
 use domain::container::ContainerPath;
-use domain::json::Json;
-use http::{Method, Request};
+use http::Request;
 
-use super::api::{Api, elements, segment, text_at, with_query};
 use super::transfer::{download, upload_file};
 use crate::cli::{ContainerCommand, DocumentCommand};
-use crate::output::{Column, pointer, with_next};
+use crate::commands::prelude::*;
 
 const FILES: &[Column] = &[("FILE ID", "/id"), ("BYTES", "/bytes"), ("PATH", "/path")];
 const DOCUMENTS: &[Column] = &[

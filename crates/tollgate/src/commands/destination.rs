@@ -1,15 +1,8 @@
 //! `tollgate destination …`
 
-use std::process::ExitCode;
-
-use anyhow::Context as _;
-use domain::json::Json;
-use http::Method;
-
-use super::api::{Api, elements, merged, number, object, segment, text_at};
 use super::context::{read_json, read_secret};
 use crate::cli::{DestinationArgs, DestinationCommand};
-use crate::output::{Column, pointer};
+use crate::commands::prelude::*;
 
 const PATH: &str = "/observability/destinations";
 const COLUMNS: &[Column] =

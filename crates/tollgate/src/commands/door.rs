@@ -1,18 +1,15 @@
 //! The way of commands to the application: the server of `--url`, a running server of the data folder, or an application
 //! in this process.
 
-use std::path::Path;
-
-use anyhow::{Context as _, anyhow, ensure};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, Uri};
 use http_client::body::{ReceivedBody, RequestBody, received};
 use http_client::{HttpClient, HttpClientSettings, Repeat};
 
-use super::Context;
 use super::context::read_secret;
 use crate::cli::ServerArgs;
+use crate::commands::prelude::*;
 use crate::wiring::{PrivateApplication, SocketFolder};
 
 /// The environment variable with the management key for `--url`.

@@ -1,20 +1,14 @@
 //! `tollgate endpoint …` and `tollgate provider …`
 
-use std::process::ExitCode;
-
-use anyhow::bail;
 use api_actix::{ConfiguredEndpoint, EndpointHealth, EndpointLimits, LastError};
-use domain::json::Json;
 use domain::money::Price;
-use http::Method;
-use serde::Serialize;
 
-use super::api::{Api, object, segment, with_query};
 use super::servers::STATUS;
 use super::status::{self, JoinedStatus, ServerView, per_cent};
-use super::{Context, add_provider, api};
+use super::{add_provider, api};
 use crate::cli::{EndpointCommand, ProviderCommand, ServerArgs};
-use crate::output::{List, note, per_million_tokens, pointer, table_lines};
+use crate::commands::prelude::*;
+use crate::output::{per_million_tokens, table_lines};
 
 /// Runs a command on endpoints.
 pub async fn run(context: &Context, server: &ServerArgs, command: EndpointCommand) -> anyhow::Result<ExitCode> {

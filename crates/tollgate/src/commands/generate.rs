@@ -1,17 +1,14 @@
 //! `tollgate config init`, `tollgate openapi` and `tollgate completions`
 
 use std::fs::OpenOptions;
-use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use serde_json::json;
 
-use super::Context;
 use super::transfer::write_text;
 use crate::cli::Cli;
+use crate::commands::prelude::*;
 use crate::output::Output;
 
 /// The commented minimal configuration.

@@ -2,16 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
-use domain::json::Json;
-use http::Method;
-
-use super::api::{Api, elements, null, object, segment, text_at};
 use super::context::read_json;
 use crate::cli::GuardrailCommand;
-use crate::output::{Column, note, pointer};
+use crate::commands::prelude::*;
 
 /// The maximum number of unassigned keys that an error lists.
 const MAX_NAMED_KEYS: usize = 20;

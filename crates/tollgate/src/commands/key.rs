@@ -1,17 +1,11 @@
 //! `tollgate key …`
 
-use std::process::ExitCode;
-
-use anyhow::{Context as _, bail};
 use domain::api_key::CreateApiKeyError;
-use domain::json::Json;
-use domain::money::Usd;
-use http::Method;
 
-use super::api::{Api, edit, elements, key_segment, merged, null, number, object, text_at, with_query, word};
+use super::api::key_segment;
 use super::context::parse_timestamp;
 use crate::cli::{CreateKeyArgs, KeyAccess, KeyCommand, LimitReset, ListKeysArgs, UpdateKeyArgs};
-use crate::output::{Column, escape, pointer};
+use crate::commands::prelude::*;
 
 /// The name of a key without one.
 const UNNAMED: &str = "unnamed key";

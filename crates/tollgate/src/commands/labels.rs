@@ -2,24 +2,19 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
 use domain::evidence::NewLabel;
-use domain::json::Json;
 use domain::text::unquote_formula;
+use http::Request;
 use http::header::CONTENT_TYPE;
-use http::{Method, Request};
 use http_client::body::full;
 use sha2::{Digest as _, Sha256};
 
-use super::api::{Api, object, with_query};
 use super::backup::hex;
 use super::records::{RecordReader, csv_cells};
 use super::transfer::download;
 use crate::cli::LabelsCommand;
-use crate::output::{Progress, note, pointer};
+use crate::commands::prelude::*;
 
 /// The most bytes of a record.
 const MAX_RECORD_BYTES: usize = 64 << 10;

@@ -33,3 +33,25 @@ mod workspace;
 
 pub use context::Context;
 pub use run::main;
+
+/// The names that most commands need.
+mod prelude {
+    pub(super) use std::path::{Path, PathBuf};
+    pub(super) use std::process::ExitCode;
+    pub(super) use std::sync::Arc;
+    pub(super) use std::time::Duration;
+
+    pub(super) use anyhow::{Context as _, anyhow, bail, ensure};
+    pub(super) use domain::json::Json;
+    pub(super) use domain::money::Usd;
+    pub(super) use http::Method;
+    pub(super) use serde::Serialize;
+
+    pub(super) use super::Context;
+    pub(super) use super::api::{
+        Api, edit, elements, merged, null, number, object, segment, text_at, with_query, word,
+    };
+    pub(super) use crate::config::Config;
+    pub(super) use crate::output::{Column, List, Progress, escape, indent, note, pointer, table, with_next};
+    pub(super) use crate::wiring::{Schema, Stores};
+}

@@ -1,15 +1,8 @@
 //! `tollgate preset …`
 
-use std::process::ExitCode;
-
-use anyhow::Context as _;
-use domain::json::Json;
-use http::Method;
-
-use super::api::{Api, object, segment, text_at, with_query};
 use super::context::read_json;
 use crate::cli::{NamedPreset, PresetCommand};
-use crate::output::Column;
+use crate::commands::prelude::*;
 
 const COLUMNS: &[Column] = &[
     ("SLUG", "/slug"),

@@ -1,10 +1,8 @@
 //! The presets of providers: tables of the configuration with values that the operator fills in.
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, bail};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
+use crate::commands::prelude::*;
 use crate::config::similar;
 
 const PRESETS: &str = include_str!("../../assets/provider_presets.toml");

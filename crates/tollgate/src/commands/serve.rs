@@ -3,23 +3,18 @@
 use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
-use anyhow::Context as _;
 use domain::secret::ApiKeySecret;
 use tokio::sync::oneshot;
 
-use super::Context;
 use crate::cli::ServeArgs;
-use crate::config::Config;
+use crate::commands::prelude::*;
 use crate::output::Output;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Instance, Reloader, Schema, ServerLock, Signals, Stores, configuration_checks, prepare_descriptors, require_bucket,
+    Instance, Reloader, ServerLock, Signals, configuration_checks, prepare_descriptors, require_bucket,
 };
 
 /// The maximum time to flush the log before the first response.

@@ -1,12 +1,12 @@
 //! The HTTP client of a running server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Request};
 use http_client::{HttpClient, HttpClientSettings, before_deadline};
+
+use crate::commands::prelude::*;
 
 /// The maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;

@@ -1,15 +1,11 @@
 //! The running servers of the data folder.
 
-use std::time::Duration;
-
-use anyhow::Context as _;
 use api_actix::{ServerStatus, Status};
 use futures_util::future::join_all;
 use http_client::before_deadline;
 use serde::Deserialize;
 
-use super::Context;
-use super::api::Api;
+use crate::commands::prelude::*;
 use crate::wiring::SocketFolder;
 
 /// The path of the status.

@@ -1,14 +1,12 @@
 //! `tollgate status`: the running servers, or the one of `--url`.
 
-use std::process::ExitCode;
-
 use api_actix::{ConfiguredEndpoint, LastError, ProcessStatus, ProviderHealth, ServerState, ServerStatus, Status};
-use serde::Serialize;
 
 use super::servers::{RunningServer, STATUS};
-use super::{Context, api, servers};
+use super::{api, servers};
 use crate::cli::ServerArgs;
-use crate::output::{Line, note, table_lines};
+use crate::commands::prelude::*;
+use crate::output::{Line, table_lines};
 
 /// The response to `GET /status`, for all running servers.
 #[derive(Serialize)]

@@ -1,24 +1,17 @@
 //! `tollgate store …`, `tollgate migrate …` and `tollgate journal …`
 
-use std::path::Path;
-use std::process::ExitCode;
-
 use adapters_storage::{CopyProgress, MigrationState, StoreCopy, TableContent};
-use anyhow::{Context as _, bail, ensure};
 use api_actix::ProcessStatus;
 use domain::audit::AuditDraft;
 use domain::ids::ProcessId;
-use domain::json::Json;
-use serde::Serialize;
 use serde_json::json;
 
-use super::Context;
 use super::backup::{Verification, verify};
 use super::status::{PROCESS_HEAD, process_row};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
-use crate::config::{Config, with_storage_url};
-use crate::output::{List, Progress, note, table};
-use crate::wiring::{Schema, ServerLock, SocketFolder, Stores, create_bucket, fold_journals, forget_processes};
+use crate::commands::prelude::*;
+use crate::config::with_storage_url;
+use crate::wiring::{ServerLock, SocketFolder, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.
 pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<ExitCode> {

@@ -4,22 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use domain::json::Json;
 use futures_util::stream;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Builder;
 use http::{Request, Response};
 use http_client::body::{BoxError, ReceivedBody, full, streamed};
-use serde::Serialize;
 use tokio::io::AsyncReadExt;
 
-use super::api::Api;
-use crate::output::Progress;
+use crate::commands::prelude::*;
 use crate::wiring::Signals;
 
 /// Bytes per read.

@@ -1,16 +1,13 @@
 //! `tollgate usage …`: records, sums, and rejected requests.
 
-use std::process::ExitCode;
-
-use anyhow::{bail, ensure};
 use chrono::{DateTime, NaiveTime, Utc};
-use domain::json::Json;
 
-use super::api::{Api, elements, key_name, with_query};
+use super::api::key_name;
 use super::context::{parse_timestamp, time};
 use super::transfer::download;
 use crate::cli::{ListUsageArgs, SumUsageArgs, UsageCommand, UsageFilterArgs, UsageGroup};
-use crate::output::{Column, columns, pointer};
+use crate::commands::prelude::*;
+use crate::output::columns;
 
 /// The default number of listed records.
 const LISTED: usize = 100;

@@ -1,19 +1,13 @@
 //! `tollgate workspace …`
 
 use std::fmt::Display;
-use std::process::ExitCode;
 use std::str::FromStr;
 
-use anyhow::{Context as _, bail};
 use domain::edit::Edit;
-use domain::json::Json;
-use domain::money::Usd;
 use domain::workspace::WorkspaceError;
-use http::Method;
 
-use super::api::{Api, null, number, object, segment, text_at, with_query, word};
 use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceContent, WorkspaceRatesArgs};
-use crate::output::{Column, pointer};
+use crate::commands::prelude::*;
 
 /// The name of a workspace without one.
 const UNNAMED: &str = "unnamed workspace";

@@ -5,20 +5,17 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::container::ByteSource;
 use domain::error::StoreError;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc};
 use uuid::Uuid;
 
-use crate::output::Progress;
+use crate::commands::prelude::*;
 
 /// The block size of a tar archive; entries are padded to a multiple of it.
 const BLOCK: usize = 512;

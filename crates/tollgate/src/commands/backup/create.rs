@@ -1,24 +1,16 @@
 //! `tollgate backup FILE`
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use adapters_storage::copy_database;
-use anyhow::{Context as _, bail};
 use domain::audit::{Actor, AuditDraft};
 use domain::container::BlobKey;
 use domain::file::{Document, DocumentRepository};
-use domain::json::Json;
-use serde::Serialize;
 
 use super::archive::ArchiveWriter;
 use super::archive::Manifest;
 use super::restore::{Verification, unreadable_row, verify, with_database};
 use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file};
-use crate::commands::Context;
-use crate::output::{note, with_next};
-use crate::wiring::{Schema, Stores, storage_settings};
+use crate::commands::prelude::*;
+use crate::wiring::storage_settings;
 
 /// Documents per page.
 const PAGE: u64 = 500;

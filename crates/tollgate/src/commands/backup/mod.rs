@@ -5,14 +5,12 @@ mod create;
 mod restore;
 
 use std::io;
-use std::path::{Path, PathBuf};
-
-use anyhow::ensure;
 
 pub use archive::hex;
 pub use create::create;
 pub use restore::{Verification, restore, verify};
 
+use crate::commands::prelude::*;
 use crate::config::StorageConfig;
 
 /// The name of the database's entry in an archive.

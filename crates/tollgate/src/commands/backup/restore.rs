@@ -3,28 +3,21 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
 
-use anyhow::{Context as _, bail, ensure};
 use domain::audit::{AuditDraft, VerifyAuditLog};
 use domain::budget::LedgerMaintenance as _;
 use domain::container::{BlobKey, ByteSource as _};
 use domain::error::StoreError;
 use domain::file::{Document, UnreadableDocument};
 use domain::ids::{DocumentId, WorkspaceId};
-use domain::json::Json;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::archive::{ArchiveEntry, ArchiveReader, EntryContent, MAX_BYTES, Manifest, hex};
 use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file, side_files};
-use crate::commands::Context;
-use crate::config::{Config, DatabaseUrl};
-use crate::output::note;
-use crate::wiring::{Blobs, Schema, Stores, open_blobs};
+use crate::commands::prelude::*;
+use crate::config::DatabaseUrl;
+use crate::wiring::{Blobs, open_blobs};
 
 /// Documents per page.
 const PAGE: u64 = 500;

@@ -1,11 +1,9 @@
 //! A request and its response.
 
-use anyhow::Context as _;
-use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::prelude::*;
 use crate::commands::server_client::{ServerClient, ServerResponse};
-use crate::output::indent;
 
 /// A request of the demo.
 #[derive(Debug, Clone)]

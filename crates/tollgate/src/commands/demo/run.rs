@@ -1,25 +1,18 @@
 //! The command: starts the instance, runs the script, and prints its exchanges.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use domain::ids::DecisionId;
-use domain::json::Json;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::exchange::{Exchange, ExchangeView};
 use super::script;
 use super::script::{CONTAINER, Fixtures, MODEL};
-use crate::commands::Context;
+use crate::commands::prelude::*;
 use crate::commands::server_client::ServerClient;
 use crate::config;
-use crate::config::{BlobsConfig, Config, DatabaseUrl, Environment};
-use crate::output::pointer;
-use crate::wiring::{Instance, Schema, Signals, Stores};
+use crate::config::{BlobsConfig, DatabaseUrl, Environment};
+use crate::wiring::{Instance, Signals};
 
 /// The maximum time for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context as _;
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::authority::{Authority, ManagementScope};
@@ -11,14 +10,11 @@ use domain::change::Change;
 use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 use domain::guardrail::GuardrailDraft;
-use domain::money::Usd;
-use http::Method;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::exchange::{Exchange, Request};
-use crate::config::Config;
-use crate::wiring::Stores;
+use crate::commands::prelude::*;
 
 /// A request with its expected response.
 pub struct Step {

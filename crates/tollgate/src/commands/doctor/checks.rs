@@ -3,13 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
-use std::sync::Arc;
 
 use adapters_provider::CredentialCheck;
 use adapters_storage::SeaOrmDestinationRepository;
 use adapters_system::SystemClock;
-use anyhow::{Context as _, ensure};
 use async_trait::async_trait;
 use domain::container::{BlobKey, ByteSource};
 use domain::error::StoreError;
@@ -21,10 +18,11 @@ use domain::routing::{Endpoint, price_warnings};
 
 use super::report::{Check, Status};
 use super::warnings;
-use crate::commands::{Context, catalogue, store};
+use crate::commands::prelude::*;
+use crate::commands::{catalogue, store};
 use crate::config::{BlobsConfig, ModelConfig, ProviderConfig, QUOTED_SECRET, idle_options, nearest, quoted_secrets};
 use crate::wiring::{
-    SEGMENT_BYTES, StoreDisks, Stores, Upstreams, broadcast, check_provider_connection, check_provider_credential,
+    SEGMENT_BYTES, StoreDisks, Upstreams, broadcast, check_provider_connection, check_provider_credential,
     check_rate_store, check_rate_store_files, configured_endpoints, database_room, directory,
 };
 

@@ -6,11 +6,11 @@ mod servers;
 mod warnings;
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
 
 use self::report::{Check, Report};
 use self::servers::ServerChecks;
-use crate::commands::Context;
+
+use crate::commands::prelude::*;
 
 pub use servers::audit;
 

@@ -1,10 +1,8 @@
 //! The report of `doctor`.
 
-use serde::Serialize;
-
-use crate::output::table;
-
 /// The result of a check.
+use crate::commands::prelude::*;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -2,19 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::ExitCode;
 
 use api_actix::{ServerState, ServerStatus};
 use chrono::{DateTime, Utc};
 use domain::budget::{Discrepancy, LedgerAudit, LedgerMaintenance as _};
-use serde::Serialize;
 
 use super::report::{Check, Status};
-use crate::commands::Context;
+use crate::commands::prelude::*;
 use crate::commands::servers::{self, RunningServer, STATUS};
 use crate::config::used_variables;
-use crate::output::{UsdNumber, table};
+use crate::output::UsdNumber;
 
 /// The running servers of the database, with the checks of each.
 pub struct ServerChecks {

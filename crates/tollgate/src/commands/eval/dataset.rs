@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
-use domain::json::{Json, unknown_name};
+use domain::json::unknown_name;
 use domain::question::Question;
 use domain::statistics::Decision;
 use sha2::{Digest as _, Sha256};
 
 use crate::commands::backup::hex;
 use crate::commands::labels::is_csv;
+use crate::commands::prelude::*;
 use crate::commands::records::{RecordReader, csv_cells};
-use crate::output::note;
 
 /// The most bytes of a record.
 const MAX_RECORD_BYTES: usize = 64 << 20;

@@ -1,19 +1,14 @@
 //! The report of stored evidence with its labels, which is read page by page.
 
-use std::process::ExitCode;
-
-use anyhow::Context as _;
 use domain::evaluation::{AnswerOrigin, Group, LiveAnswers, ReportSettings, TalliedAnswer};
 use domain::evidence::LabelSource;
-use domain::json::Json;
 use domain::statistics::{LabelSelection, Probability, is_error_as_written};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::report::{settings, show};
 use crate::cli::EvalReportArgs;
-use crate::commands::api::{Api, segment, with_query};
-use crate::output::{Progress, note, pointer};
+use crate::commands::prelude::*;
 
 /// The rows of a page.
 const PAGE: &str = "1000";

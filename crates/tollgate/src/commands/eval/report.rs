@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::process::ExitCode;
 
-use anyhow::Context as _;
 use domain::evaluation::{AnswerOrigin, Cascade, CascadeModel, GroupReport, Report, ReportSettings};
 use domain::statistics::{
     CascadePrediction, LabelSelection, Probability, Proportion, ReliabilityBin, RiskCoverage, ThresholdFinding,
@@ -17,9 +15,9 @@ use super::tables::{
 };
 use super::{html, sentences};
 use crate::cli::ReportArgs;
-use crate::commands::Context;
+use crate::commands::prelude::*;
 use crate::commands::transfer::write_text;
-use crate::output::{UsdNumber, note, table};
+use crate::output::UsdNumber;
 
 /// The exit code of a report with too few labels.
 const TOO_FEW_LABELS: u8 = 3;

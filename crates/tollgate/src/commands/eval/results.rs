@@ -5,22 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail, ensure};
 use domain::evaluation::{AnswerOrigin, EvaluatedAnswer, Group, RequestSize, decide};
 use domain::evidence::LabelSource;
-use domain::json::Json;
-use domain::money::Usd;
 use domain::preset::PresetConfig;
 use domain::question::{AnswerRules, Answers, ConfidenceSource, Question, Questions};
 use domain::routing::Wire;
 use domain::statistics::{EscalatedQuestions, largest_probability};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::dataset::{Item, read_labels};
-use crate::output::pointer;
+use crate::commands::prelude::*;
 
 /// The items whose scores give the candidates of thresholds.
 const CANDIDATE_ITEMS: usize = 100;

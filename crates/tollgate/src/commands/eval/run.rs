@@ -2,19 +2,14 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::process::ExitCode;
-use std::time::Duration;
 
 use adapters_system::SystemClock;
-use anyhow::{Context as _, anyhow, bail, ensure};
 use domain::decision::TokenFactor;
-use domain::json::Json;
-use domain::money::{Charge, Price, Usd};
+use domain::money::{Charge, Price};
 use domain::question::Questions;
 use domain::statistics::EscalatedQuestions;
 use domain::system::Clock as _;
 use futures_util::stream::{self, StreamExt as _};
-use http::Method;
 use http_client::HttpClientSettings;
 use serde_json::value::RawValue;
 
@@ -22,13 +17,12 @@ use super::dataset::{self, Item};
 use super::results::{FailureRow, Header, ResultRow, Results};
 use super::{live, report};
 use crate::cli::{EvalCommand, EvalRunArgs};
-use crate::commands::Context;
-use crate::commands::api::{self, segment, text_at};
+use crate::commands::api;
 use crate::commands::ask::{self, GRACE, api_key, error_message};
 use crate::commands::context::confirm;
 use crate::commands::door::split_url;
+use crate::commands::prelude::*;
 use crate::commands::server_client::{ServerClient, ServerResponse};
-use crate::output::{Progress, note, pointer};
 
 /// The longest wait before a request is repeated.
 const MAX_WAIT: Duration = Duration::from_mins(1);
