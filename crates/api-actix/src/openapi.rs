@@ -89,7 +89,7 @@ fn components(routes: &[Route]) -> utoipa::openapi::Components {
 }
 
 /// Describes a route: what its endpoint says, with what is common to all.
-fn describe(route: &Route) -> Operation {
+pub(crate) fn describe(route: &Route) -> Operation {
     let common: &[u16] = if route.is_open() { &OPEN_STATUSES } else { &COMMON_STATUSES };
     let mut operation = describe_own(route).add_errors(common);
     operation.description.tags = Some(vec![route.tag.to_owned()]);
@@ -106,7 +106,7 @@ fn describe(route: &Route) -> Operation {
     operation.parameter(REQUEST_ID.describe()).parameter(METADATA.describe())
 }
 
-/// Describes what a route says about itself, and the statuses that follow from it.
+/// Describes a route without the parts that are common to all, with the statuses of its parameters and its body.
 fn describe_own(route: &Route) -> Operation {
     let mut operation = Operation::new(route.id, route.summary);
     let mut statuses = route.statuses.to_vec();

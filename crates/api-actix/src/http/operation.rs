@@ -1,5 +1,4 @@
-//! The description of an operation for the OpenAPI document: parameters, bodies with their schemas, responses, tag and
-//! examples. Each endpoint describes its own.
+//! The description of an operation for the OpenAPI document: bodies with their schemas, responses, tag and examples.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

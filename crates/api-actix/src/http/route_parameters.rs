@@ -47,9 +47,9 @@ impl Query {
         Self { is_required: true, ..self }
     }
 
-    /// Returns the errors that the parameter can cause.
+    /// Returns the errors that the parameter can cause, beside 400.
     pub(crate) fn statuses(&self) -> &'static [u16] {
-        if self.name == "workspace_id" { NAMED } else { &[400] }
+        if self.name == "workspace_id" { NAMED } else { &[] }
     }
 
     /// Describes the parameter.
@@ -164,13 +164,15 @@ const UNKNOWN: &[u16] = &[404];
 const NAMED: &[u16] = &[404, 409];
 
 const VARIANT: &str = "The model's slug, optionally followed by a colon and a variant";
+const MODEL: &str = "The model's name: without an author, or with an encoded slash.";
+const VERSION: &str = "The version's number";
 const AUTHOR: &str = "The author or organisation of the model";
 
 /// A parameter of a path: the beginning of the pattern, the name, the description, an example, and the statuses.
 type PathParameter = (&'static str, &'static str, &'static str, Option<&'static str>, &'static [u16]);
 
 /// The parameters of paths. The first row that fits is taken.
-const PATH_PARAMETERS: [PathParameter; 17] = [
+const PATH_PARAMETERS: [PathParameter; 21] = [
     ("/guardrails/", "id", "The guardrail's id, or its unique name.", None, NAMED),
     ("/workspaces/", "id", "The workspace's id, its slug, or its unique name.", None, NAMED),
     ("/observability/", "id", "The destination's id, or its unique name.", None, NAMED),
@@ -183,23 +185,33 @@ const PATH_PARAMETERS: [PathParameter; 17] = [
         NAMED,
     ),
     ("/presets/", "slug", "The preset's slug.", None, UNKNOWN),
-    ("", "version", "The version's number", None, UNKNOWN),
-    ("", "interval", "`daily`, `weekly`, `monthly` or `lifetime`.", None, UNKNOWN),
+    ("/presets/", "version", VERSION, None, UNKNOWN),
+    ("/guardrails/", "version", VERSION, None, UNKNOWN),
+    ("/workspaces/", "interval", "`daily`, `weekly`, `monthly` or `lifetime`.", None, UNKNOWN),
     (
-        "",
+        "/containers/",
         "container_id",
         "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -",
         Some("sess_demo"),
         UNKNOWN,
     ),
-    ("", "file_id", "`cfile_` and the unpadded base64url encoding of the file's path", Some(FILE_ID), UNKNOWN),
+    (
+        "/containers/",
+        "file_id",
+        "`cfile_` and the unpadded base64url encoding of the file's path",
+        Some(FILE_ID),
+        UNKNOWN,
+    ),
     ("/providers/{slug}/test", "slug", "The slug of a configured provider", None, UNKNOWN),
     ("/providers/", "slug", "The slug of a provider with a configured endpoint", None, UNKNOWN),
-    ("", "model", "The model's name: without an author, or with an encoded slash.", None, UNKNOWN),
+    ("/models/", "model", MODEL, None, UNKNOWN),
+    ("/v1/models/", "model", MODEL, None, UNKNOWN),
     ("/model/", "author", AUTHOR, Some("sandbox"), UNKNOWN),
     ("/model/", "slug", VARIANT, Some("decider"), UNKNOWN),
-    ("", "author", AUTHOR, None, UNKNOWN),
-    ("", "slug", VARIANT, None, UNKNOWN),
+    ("/models/", "author", AUTHOR, None, UNKNOWN),
+    ("/models/", "slug", VARIANT, None, UNKNOWN),
+    ("/v1/models/", "author", AUTHOR, None, UNKNOWN),
+    ("/v1/models/", "slug", VARIANT, None, UNKNOWN),
 ];
 
 /// Describes the parameters of a path, each with its statuses.

@@ -117,7 +117,7 @@ pub(crate) struct Route {
     /// True if the handler reads the body. The in-flight permit is then taken after the body has arrived.
     pub(crate) reads_body: bool,
     pub(crate) clients: Clients,
-    /// The query parameters. Others are rejected.
+    /// The query parameters. Others are rejected, unless `takes_any_query`.
     pub(crate) query: &'static [Query],
     /// True if the handler checks the names of the query parameters, or ignores unknown ones.
     pub(crate) takes_any_query: bool,
@@ -439,6 +439,9 @@ fn find_corrected_route(
 mod tests {
     use actix_web::http::Method as Http;
 
+    use utoipa::openapi::RefOr;
+    use utoipa::openapi::path::{Parameter, ParameterIn};
+
     use super::*;
     use crate::app::ROUTES;
 
@@ -538,6 +541,16 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
+    /// Returns the names of the query parameters in the description of a route.
+    fn described_query(route: &Route) -> Vec<String> {
+        let described = crate::openapi::describe(route).description.parameters.unwrap_or_default();
+        let name = |parameter| match parameter {
+            RefOr::T(Parameter { name, parameter_in: ParameterIn::Query, .. }) => Some(name),
+            _ => None,
+        };
+        described.into_iter().filter_map(name).collect()
+    }
+
     #[test]
     fn routes_take_the_described_query_parameters_only() {
         for route in ROUTES.iter().filter(|route| !route.takes_any_query) {
@@ -546,6 +559,8 @@ mod tests {
             let check = |text: &str| route.check_query(text).map_err(|error| error.text().to_owned());
             assert_eq!(check(&query), Ok(()), "{pattern}");
             assert!(check("x=1").unwrap_err().starts_with("unknown query parameter"), "{pattern}");
+            let described = described_query(route);
+            assert!(described.iter().all(|name| check(&format!("{name}=1")) == Ok(())), "{pattern}: {described:?}");
         }
         let checks_nothing = |route: &&Route| route.takes_any_query && route.is_audited();
         assert_eq!(ROUTES.iter().find(checks_nothing).map(|route| route.pattern), None);

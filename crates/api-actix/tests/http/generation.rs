@@ -61,6 +61,15 @@ async fn answered() -> (Gateway, String) {
 }
 
 #[tokio::test]
+async fn activity_names_the_parameter_of_published_clients() {
+    let gateway = Setup::new().await.start();
+    for (query, message) in [("user_id=u", "user_id is not supported"), ("foo=1", r#"unknown query parameter "foo""#)] {
+        let reply = gateway.get(Caller::Inference, &format!("/activity?{query}"), &[]).await;
+        assert!(reply.expect_error(400).starts_with(message), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn record_contains_request_attempts_and_cost() {
     let (gateway, id) = answered().await;
     let reply = gateway.get(Caller::Inference, &format!("/generation?id={id}"), &[]).await;

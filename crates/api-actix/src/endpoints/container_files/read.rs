@@ -7,11 +7,6 @@ use super::{access, container, file, invalid};
 use crate::endpoints::prelude::*;
 use crate::http::route_parameters::AFTER;
 
-/// The size of a page without `limit`.
-const DEFAULT_LIMIT: usize = 100;
-/// The largest page.
-const MAX_LIMIT: usize = 1_000;
-
 /// `GET …/files`: lists the files of a container.
 pub(crate) const LIST: Route =
     Route::any_key(Get, "/containers/{container_id}/files", tags::FILES, handler!(handle_list))
@@ -24,10 +19,7 @@ async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     let access = access(call, caller).await?;
     let container = container(call)?;
     let query = call.request.query_string();
-    let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
-    }
+    let limit = parameters::page_limit(query)?;
     let after = parameters::value(query, "after")?.map(|id| FilePosition::from_id(&id).map_err(invalid)).transpose()?;
     let list = call.gateway.services.container_files.list(access, &container, after.as_ref(), limit).await;
     let list = list?;

@@ -8,10 +8,6 @@ use super::{BETA, PROVIDER, QUERY, find, workspace};
 use crate::endpoints::prelude::*;
 use crate::http::route_parameters::AFTER;
 
-/// The size of a page without `limit`.
-const DEFAULT_LIMIT: usize = 100;
-/// The largest page.
-const MAX_LIMIT: usize = 1_000;
 /// The names of the position after which a page begins; the first is a cursor, the others are ids.
 const POSITIONS: [&str; 3] = ["cursor", "after", "after_id"];
 
@@ -38,10 +34,7 @@ pub(crate) const LIST: Route = Route::any_key(Get, "/files", tags::FILES, handle
 async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
     let workspace_id = workspace(call, caller, Right::Read).await?;
     let query = call.request.query_string();
-    let limit = parameters::count(query, "limit")?.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ApiError::invalid(format!("limit must be 1 to {MAX_LIMIT}")));
-    }
+    let limit = parameters::page_limit(query)?;
     if parameters::value(query, "order")?.is_some_and(|order| order != "asc") {
         return Err(ApiError::invalid("order must be asc: files are listed oldest first"));
     }

@@ -17,6 +17,7 @@ pub(crate) const ROUTE: Route = Route::any_key(Get, "/activity", tags::USAGE, ha
         Query::text("api_key_hash", KEY),
         Query::new("group_by", "Rows by workspace, too.", || text().enum_values(Some(["workspace"]))),
         WORKSPACE,
+        Query::undescribed(UNSUPPORTED),
     ])
     .answer(
         || BodySchema::named::<ActivityListView>("ActivityResponse", "Usage by day, model and provider."),
@@ -24,11 +25,11 @@ pub(crate) const ROUTE: Route = Route::any_key(Get, "/activity", tags::USAGE, ha
     );
 
 /// A parameter of published clients: a member of an organisation, which does not exist here.
-const UNSUPPORTED: [&str; 1] = ["user_id"];
+const UNSUPPORTED: &str = "user_id";
 
 async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    parameters::reject_names(query, &UNSUPPORTED)?;
+    parameters::reject_names(query, &[UNSUPPORTED])?;
     let mut groups = vec![UsageGroup::Day, UsageGroup::Model, UsageGroup::Provider];
     match parameters::value(query, "group_by")?.as_deref() {
         None => {}
