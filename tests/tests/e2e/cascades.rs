@@ -93,6 +93,14 @@ async fn open_question_goes_to_the_next_stage_and_everything_tells_of_it() -> Re
         ensure!(answer["outcomes"]["refund"] == refund, "{answer}");
         ensure!(answer["answers"]["refund"]["noul"] == 0.6, "{answer}");
     }
+    // An answer that no stage accepts is no error, and is not asked again.
+    second.behave(Behaviour::json(SECOND.replace("0.97", "0.8")));
+    let _ = (first.take_requests(), second.take_requests());
+    let reply = gateway.server.send(&decisions(&gateway.inference.secret, REQUEST)).await?;
+    let refund = reply.ok()?["outcomes"]["refund"].clone();
+    ensure!((&refund["outcome"], &refund["stage"]) == (&json!("abstained"), &json!(2)), "{refund}");
+    ensure!(reply.header("retry-after").is_empty() && reply.header("x-tollgate-abstained") == "refund");
+    ensure!((first.take_requests().len(), second.take_requests().len()) == (1, 1), "it was asked again");
     create_preset(&gateway.instance, "answer").await?;
     let call = decisions(&gateway.inference.secret, REQUEST);
     let escalated =

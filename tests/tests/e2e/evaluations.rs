@@ -204,6 +204,34 @@ async fn evaluation_reports_planted_answers() -> Result<()> {
 }
 
 #[tokio::test]
+async fn levels_within_the_tolerance_are_no_errors() -> Result<()> {
+    // The most probable level is 1.
+    let level = r#"{"model":"judge-1.0","answers":{"heat":{"type":"score","score":1.1,
+        "probabilities":{"0":0.1,"1":0.7,"2":0.2}}},"usage":{"input_tokens":9,"output_tokens":1}}"#;
+    let alpha = Upstream::start(Behaviour::json(level)).await?;
+    let gateway = start(&alpha, 1).await?;
+    let heat = json!({"type": "score", "instructions": "How?", "criteria": ["calm", "annoyed", "furious"]});
+    let preset = json!({"models": ["acme/alone"], "questions": {"heat": heat}});
+    let labels = |number: usize| json!({"heat": number % 4 / 2 + 1});
+    let lines = (0..40).map(|number| json!({"state": format!("item {number}."), "labels": labels(number)}).to_string());
+    let write = |file: &str, text: String| std::fs::write(gateway.instance.path().join(file), text);
+    write("preset.json", preset.to_string())?;
+    write("items.jsonl", lines.collect::<Vec<_>>().join("\n"))?;
+    gateway.instance.json(&["preset", "create", "triage", "--from", "preset.json"]).await?;
+    sleep(Duration::from_secs(1)).await;
+    gateway.instance.run(&[&RUN[..], &["--yes"]].concat()).await?;
+    // Some items choose the candidates of a threshold; of the others about half have the label 2.
+    for (tolerance, is_right) in [(&[][..], false), (&["--tolerance", "0"], false), (&["--tolerance", "1"], true)] {
+        let arguments = [&["eval", "report", "--results", "results.jsonl", "--json"], tolerance].concat();
+        let report: Value = serde_json::from_slice(&gateway.instance.run(&arguments).await?.stdout)?;
+        let accuracy = &report["data"]["groups"][0]["accuracy"];
+        ensure!(accuracy["total"] == 20, "{accuracy}");
+        ensure!((accuracy["count"] == accuracy["total"]) == is_right, "{tolerance:?}: {accuracy}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(planted_or_overloaded)).await?;
     let mut gateway = start(&alpha, 60).await?;

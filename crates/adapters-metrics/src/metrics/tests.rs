@@ -11,7 +11,9 @@ use domain::observability::OutboxStatus;
 use domain::pricing::TokenPrices;
 use domain::rate::{RateScope, RateUnit};
 use domain::testing::SequentialIds;
-use domain::usage::{AttemptOutcome, AttemptRecord, UsageOutcome, UsageRecord, UsageShare, UsageSource};
+use domain::usage::{
+    AttemptOutcome, AttemptRecord, QuestionVerdict, UsageOutcome, UsageRecord, UsageShare, UsageSource,
+};
 
 use super::*;
 use crate::{LabelledValue, MetricKind};
@@ -102,6 +104,18 @@ fn record_charge_counts_attempts_tokens_and_spend() {
     assert_value(&metrics, r#"tollgate_gateway_overhead_seconds_bucket{le="0.001"}"#, "0");
     assert_value(&metrics, r#"tollgate_gateway_overhead_seconds_bucket{le="0.0025"}"#, "1");
     assert_value(&metrics, r#"tollgate_attempt_duration_seconds_bucket{le="0.25",provider="beta"}"#, "1");
+}
+
+#[test]
+fn questions_of_stages_are_counted_by_their_outcome() {
+    let metrics = metrics();
+    assert_value(&metrics, r#"tollgate_question_outcomes_total{outcome="escalated"}"#, "0");
+    for verdict in [QuestionVerdict::Accepted, QuestionVerdict::Abstained, QuestionVerdict::Accepted] {
+        metrics.record_question_verdict(verdict);
+    }
+    for (outcome, count) in [("accepted", "2"), ("escalated", "0"), ("abstained", "1")] {
+        assert_value(&metrics, &format!(r#"tollgate_question_outcomes_total{{outcome="{outcome}"}}"#), count);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use domain::routing::{
 use domain::system::TaskError;
 use domain::testing::SequentialIds;
 use domain::usage::{AttemptOutcome, AttemptRecord, FilterAction, Finding, QuestionOutcomes, UsageSource};
+use domain::usage::{QuestionOutcome, QuestionVerdict};
 use serde_json::{Value, json};
 
 fn attempt(outcome: AttemptOutcome) -> AttemptRecord {
@@ -425,4 +426,32 @@ fn routing_errors_name_correction() {
     assert_eq!(api_error(SubmitDecisionError::Defect("x"), 0).text(), "Internal Server Error");
     assert_eq!(api_error(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
     assert_eq!(api_error(SubmitDecisionError::ChargeOutOfRange, 0).text(), "Provider returned error");
+}
+
+/// Returns the outcomes of questions with these names and verdicts.
+fn verdicts<'a>(questions: impl IntoIterator<Item = (&'a str, QuestionVerdict)>) -> QuestionOutcomes {
+    let outcome = |(question, verdict): (&str, QuestionVerdict)| QuestionOutcome {
+        question: question.to_owned(),
+        verdict,
+        stage: 1,
+        model: "acme/judge".parse().unwrap(),
+        threshold: None,
+    };
+    QuestionOutcomes::new(questions.into_iter().map(outcome).collect())
+}
+
+#[test]
+fn abstained_questions_are_named_in_a_header_as_far_as_they_fit() {
+    use QuestionVerdict::{Abstained, Accepted, Escalated};
+    let header = |outcomes: &QuestionOutcomes| abstained(outcomes).map(|value| value.to_str().unwrap().to_owned());
+    let some = verdicts([("refund", Abstained), ("a", Accepted), ("is it, é?", Abstained), ("b", Escalated)]);
+    assert_eq!(header(&some).as_deref(), Some("refund,is%20it%2C%20%C3%A9%3F"));
+    assert_eq!(header(&verdicts([("a", Accepted), ("b", Escalated)])), None);
+    let names: Vec<String> = (0..1_000).map(|number| format!("question-{number:04}")).collect();
+    let many = header(&verdicts(names.iter().map(|name| (name.as_str(), Abstained)))).unwrap();
+    let listed: Vec<&str> = many.split(',').collect();
+    assert!(many.len() <= MAX_ABSTAINED_BYTES && many.len() + ",question-0000".len() >= MAX_ABSTAINED_BYTES);
+    assert_eq!(listed, names[..listed.len()], "whole names, in their order");
+    let long = "q".repeat(MAX_ABSTAINED_BYTES);
+    assert_eq!(header(&verdicts([(long.as_str(), Abstained)])), None, "the body names it");
 }

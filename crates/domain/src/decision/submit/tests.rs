@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
+mod cascade_limits;
 mod cascades;
 mod charges;
 mod cheaper_plans;
