@@ -159,7 +159,7 @@ impl ApiError {
 
     /// Creates a 400 with a message that tells the correction. The message must not contain the caller's content.
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::with_status(StatusCode::BAD_REQUEST, message.into())
+        Self::with_status(StatusCode::BAD_REQUEST, cut(message.into()))
     }
 
     /// Creates a 400 for the body as a whole.
@@ -224,7 +224,7 @@ impl ApiError {
 
     /// Replaces the message.
     pub(crate) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
-        self.0.message = message.into();
+        self.0.message = cut(message.into());
         self
     }
 
@@ -272,7 +272,10 @@ impl ApiError {
 
     /// Sets the location of the error in the request.
     pub(crate) fn location(mut self, location: ErrorLocation) -> Self {
-        self.0.location = Some(location);
+        self.0.location = Some(match location {
+            ErrorLocation::Member(path) => ErrorLocation::Member(cut(path.into()).into_owned()),
+            location => location,
+        });
         self
     }
 
@@ -371,6 +374,21 @@ impl ApiError {
             tracing::debug!(http.status = status, error = cause, "request rejected");
         }
     }
+}
+
+/// The longest message, or path of a member, in bytes.
+const MAX_TEXT_BYTES: usize = 2_048;
+/// The bytes that are left of the beginning and of the end of a longer one.
+const LEFT_BYTES: (usize, usize) = (1_024, 512);
+
+/// Cuts a long text in the middle: it repeats names of the request, and its end tells the fault.
+fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text;
+    }
+    let (head, tail) = LEFT_BYTES;
+    let (end, begin) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
+    Cow::Owned(format!("{}…{}", &text[..end], &text[begin..]))
 }
 
 impl From<BodyError> for ApiError {

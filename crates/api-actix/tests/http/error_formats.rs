@@ -211,3 +211,43 @@ async fn exhausted_credit_and_service_metadata_use_wire_format() {
         assert_eq!(reply.json()["service_metadata"]["routing"]["requested_model"], "acme/judge");
     }
 }
+
+#[tokio::test]
+async fn errors_are_short_if_the_request_has_long_names() {
+    let gateway = Setup::answering([]).await.start();
+    let long = "é".repeat(100_000);
+    let question = |rest: &str| format!(r#"{{"model":"acme/judge","state":"s","questions":{{"{long}":{rest}}}}}"#);
+    let short = |reply: &Reply| {
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!((400..500).contains(&reply.status) && reply.body.len() < 6_000, "{}: {text:.500}", reply.status);
+        text
+    };
+    let invalid = question(r#"{"type":"nuol","instructions":"?"}"#);
+    for path in ["/api/alpha/decisions", "/systemone", "/decisions"] {
+        let text = short(&gateway.post_json(Caller::Inference, path, &invalid).await);
+        assert!(text.contains("type: must be noul, choice, score or box"), "{text}");
+    }
+    let state = r#""state":"s","questions":{}"#;
+    for body in [
+        format!(r#"{{"model":"{long}","state":"s","questions":{{"q":{{"type":"box"}}}}}}"#),
+        format!(r#"{{"model":"@preset/{long}",{state}}}"#),
+        format!(r#"{{"model":"acme/judge",{state},"provider":{{"{long}":1,"order":"{long}"}}}}"#),
+    ] {
+        short(&gateway.decide(&body).await);
+    }
+    let id = "gen-dec-a";
+    for (method, path, body) in [
+        ("POST", "/generation/feedback", format!(r#"{{"generation_id":"{id}","category":"{long}"}}"#)),
+        ("POST", "/labels", format!(r#"{{"labels":[{{"generation_id":"{id}","{long}":1}}]}}"#)),
+        ("POST", "/guardrails", format!(r#"{{"name":"g","allowed_models":["{long}"]}}"#)),
+        ("POST", "/guardrails", format!(r#"{{"name":"g","{long}":1}}"#)),
+        ("POST", "/presets/p/decisions", invalid.clone()),
+        ("POST", "/keys", format!(r#"{{"name":"{long}","limit":"{long}"}}"#)),
+    ] {
+        let reply = gateway.json(Caller::Management, method, path, &body).await;
+        if path != "/labels" {
+            short(&reply);
+        }
+        assert!(reply.body.len() < 6_000, "{path}: {} bytes", reply.body.len());
+    }
+}
