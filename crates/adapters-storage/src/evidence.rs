@@ -9,9 +9,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::error::StoreError;
 use domain::evidence::{
     Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource,
-    NewLabel,
+    NewLabel, PresetRequest,
 };
-use domain::ids::{DecisionId, PresetId};
+use domain::ids::{DecisionId, PresetId, WorkspaceId};
 use domain::json::Json;
 use domain::money::Usd;
 use domain::repetition::StoredRepetition;
@@ -23,7 +23,7 @@ use crate::audit::repetitions;
 use crate::connections::RowWriter;
 use crate::convert::{duration, millis, moment, parse};
 use crate::errors::corrupt;
-use crate::statements::{chunks_of, column, list, pieces, read, run};
+use crate::statements::{chunks_of, column, pieces, places, read, run};
 use crate::usage::{ids, storable};
 
 pub(crate) use rows::insert_evidence;
@@ -55,19 +55,27 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         read(self.database.report_readers()?, &text, values).await?.iter().map(to_evidence).collect()
     }
 
-    async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError> {
+    async fn find_presets(&self, ids: &[DecisionId]) -> Result<Vec<PresetRequest>, StoreError> {
         let mut ids: Vec<Vec<u8>> = ids.iter().map(ids::decision_column).collect();
         ids.sort_unstable();
-        let mut rows = Vec::new();
+        ids.dedup();
+        let mut found = Vec::new();
         for piece in pieces(&ids) {
-            let text =
-                format!("{SELECT} WHERE e.record_id IN ({}) ORDER BY e.record_id, e.position", list(piece.len()));
+            // All answers of a request are of one preset: the first row tells it.
+            let text = format!(
+                "WITH ids (id) AS (VALUES {}) SELECT ids.id, g.workspace_id, g.preset_id, g.preset_version FROM ids \
+                 JOIN evidence_groups g ON g.id = (SELECT e.group_id FROM evidence e WHERE e.record_id = ids.id \
+                 ORDER BY e.position LIMIT 1) ORDER BY ids.id",
+                places(piece.len(), 1)
+            );
             let values = piece.iter().map(|id| id.as_slice().into()).collect();
             for row in read(self.database.readers()?, &text, values).await? {
-                rows.push(to_evidence(&row)?);
+                let id = ids::decision_id(&column::<Vec<u8>>(&row, 0)?)?;
+                let (workspace_id, preset) = to_preset(&row, 1, &id)?;
+                found.push(PresetRequest { id, workspace_id, preset });
             }
         }
-        Ok(rows)
+        Ok(found)
     }
 
     async fn label<'a>(
@@ -121,7 +129,7 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         }
         for (version, answers) in by_version {
             for piece in chunks_of(&answers, NAMED_ROWS) {
-                let (answers, values) = any_of(piece);
+                let (answers, values) = any_of(piece, "");
                 let text = format!("UPDATE evidence SET label_version = ? WHERE {answers}");
                 run(&transaction, &text, [version.into()].into_iter().chain(values).collect()).await?;
             }
@@ -155,7 +163,7 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         let transaction = self.database.begin().await?;
         let mut removed = 0;
         for piece in chunks_of(&old, NAMED_ROWS) {
-            let (answers, values) = any_of(piece);
+            let (answers, values) = any_of(piece, "");
             run(&transaction, &format!("DELETE FROM evidence_labels WHERE {answers}"), values.clone()).await?;
             removed += run(&transaction, &format!("DELETE FROM evidence WHERE {answers}"), values).await?;
         }
@@ -174,18 +182,19 @@ async fn read_current(
     connection: &impl ConnectionTrait,
     labels: &[NewLabel],
 ) -> Result<HashMap<Answer, (i64, Option<LabelText>)>, StoreError> {
-    let mut ids: Vec<Vec<u8>> = labels.iter().map(|label| ids::decision_column(&label.id)).collect();
-    ids.sort_unstable();
-    ids.dedup();
+    let answer = |label: &NewLabel| (ids::decision_column(&label.id), i64::from(label.position));
+    let mut answers: Vec<Answer> = labels.iter().map(answer).collect();
+    answers.sort_unstable();
+    answers.dedup();
     let mut current = HashMap::new();
-    for piece in pieces(&ids) {
+    for piece in chunks_of(&answers, NAMED_ROWS) {
+        let (answers, values) = any_of(piece, "e.");
         let text = format!(
             "SELECT e.record_id, e.position, e.label_version, l.value, l.source FROM evidence e \
              LEFT JOIN evidence_labels l ON l.record_id = e.record_id AND l.position = e.position \
-             AND l.version = e.label_version WHERE e.record_id IN ({})",
-            list(piece.len())
+             AND l.version = e.label_version WHERE {answers}"
         );
-        for row in read(connection, &text, piece.iter().map(|id| id.as_slice().into()).collect()).await? {
+        for row in read(connection, &text, values).await? {
             let version: Option<i64> = column(&row, 2)?;
             let label = column::<Option<String>>(&row, 3)?.zip(column(&row, 4)?);
             current.insert((column(&row, 0)?, column(&row, 1)?), (version.unwrap_or(0), label));
@@ -194,9 +203,10 @@ async fn read_current(
     Ok(current)
 }
 
-/// Returns a condition for answers, and its values.
-fn any_of(answers: &[Answer]) -> (String, Vec<Value>) {
-    let conditions = vec!["(record_id = ? AND position = ?)"; answers.len()].join(" OR ");
+/// Returns a condition for answers of a table, and its values.
+fn any_of(answers: &[Answer], table: &str) -> (String, Vec<Value>) {
+    let condition = format!("({table}record_id = ? AND {table}position = ?)");
+    let conditions = vec![condition.as_str(); answers.len()].join(" OR ");
     let values = answers.iter().flat_map(|(id, position)| [Value::from(id.as_slice()), Value::from(*position)]);
     (conditions, values.collect())
 }
@@ -238,17 +248,13 @@ fn to_evidence(row: &QueryResult) -> Result<Evidence, StoreError> {
     let invalid = |name| corrupt(name, &id);
     let small = |place, name| u32::try_from(column::<i64>(row, place)?).map_err(|_| invalid(name));
     let json = |text: String, name| Json::parse(&text).map_err(|_| invalid(name));
-    let workspace_id = ids::workspace_id(&column::<Vec<u8>>(row, 2)?);
-    let preset = Uuid::from_slice(&column::<Vec<u8>>(row, 3)?).map_err(|_| invalid("evidence_groups.preset_id"))?;
+    let (workspace_id, preset) = to_preset(row, 2, &id)?;
     let method: String = column(row, 9)?;
     let probabilities: Option<String> = column(row, 11)?;
     let latency: Option<i64> = column(row, 19)?;
     Ok(Evidence {
-        workspace_id: workspace_id.ok_or_else(|| invalid("evidence_groups.workspace_id"))?,
-        preset: PresetReference {
-            id: PresetId::from_uuid(preset),
-            version: small(4, "evidence_groups.preset_version")?,
-        },
+        workspace_id,
+        preset,
         answer: AnswerEvidence {
             position: small(1, "evidence.position")?,
             question: column(row, 5)?,
@@ -265,6 +271,19 @@ fn to_evidence(row: &QueryResult) -> Result<Evidence, StoreError> {
         latency: latency.map(|micros| duration(micros, "usage_records.latency_us", &id)).transpose()?,
         id,
     })
+}
+
+/// Reads the columns of a workspace and of a version of a preset from `first` on.
+fn to_preset(row: &QueryResult, first: usize, id: &DecisionId) -> Result<(WorkspaceId, PresetReference), StoreError> {
+    let invalid = |name| corrupt(name, id);
+    let workspace_id = ids::workspace_id(&column::<Vec<u8>>(row, first)?);
+    let preset = Uuid::from_slice(&column::<Vec<u8>>(row, first + 1)?);
+    let version = u32::try_from(column::<i64>(row, first + 2)?);
+    let preset = PresetReference {
+        id: PresetId::from_uuid(preset.map_err(|_| invalid("evidence_groups.preset_id"))?),
+        version: version.map_err(|_| invalid("evidence_groups.preset_version"))?,
+    };
+    Ok((workspace_id.ok_or_else(|| invalid("evidence_groups.workspace_id"))?, preset))
 }
 
 /// Reads the columns of a label from `first` on; `None` if there is none.

@@ -32,6 +32,29 @@ impl ReadSize {
     }
 }
 
+/// Reads a page by pieces: up to `limit` elements, or fewer once they take [`PAGE_BYTES`]. `next` returns so many of the
+/// following elements, fewer at the end. Returns the elements, and whether others follow.
+///
+/// # Errors
+/// Those of `next`.
+pub async fn read_page<T, E>(
+    limit: usize,
+    stored_bytes: impl Fn(&T) -> u64,
+    mut next: impl AsyncFnMut(u64) -> Result<Vec<T>, E>,
+) -> Result<(Vec<T>, bool), E> {
+    let (mut size, mut elements, mut bytes, mut has_more) = (ReadSize::FIRST, Vec::new(), 0, true);
+    while has_more && elements.len() <= limit && bytes < PAGE_BYTES {
+        let wanted = size.elements().min((limit + 1 - elements.len()) as u64);
+        let read = next(wanted).await?;
+        has_more = read.len() as u64 == wanted;
+        bytes += read.iter().map(&stored_bytes).sum::<u64>();
+        size.adapt(read.iter().map(&stored_bytes).max().unwrap_or_default());
+        elements.extend(read);
+    }
+    elements.truncate(limit);
+    Ok((elements, has_more))
+}
+
 const DIGEST_BYTES: usize = 16;
 /// No cursor is longer.
 const MAX_CURSOR_BYTES: usize = 256;
@@ -103,6 +126,39 @@ mod tests {
         };
         assert_eq!([after(0), after(600), after(600)], [64, 250, 250]);
         assert_eq!([after(PAGE_BYTES / 3), after(u64::MAX), after(1), after(1)], [3, 1, 4, 16]);
+    }
+
+    /// Returns the sizes of the pages of elements of these sizes, and of their reads.
+    async fn pages(limit: usize, elements: &[u64]) -> (Vec<usize>, Vec<usize>) {
+        let (mut at, mut sizes, mut reads) = (0, Vec::new(), Vec::new());
+        loop {
+            let mut place = at;
+            let next = async |wanted: u64| {
+                let rest = &elements[place..];
+                let read = rest[..rest.len().min(usize::try_from(wanted).unwrap())].to_vec();
+                place += read.len();
+                reads.push(read.len());
+                Ok::<_, ()>(read)
+            };
+            let (page, has_more) = read_page(limit, |bytes| *bytes, next).await.unwrap();
+            at += page.len();
+            sizes.push(page.len());
+            if !has_more {
+                return (sizes, reads);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn page_ends_at_its_limit_or_with_its_bytes() {
+        assert_eq!(pages(100, &[1; 250]).await.0, [100, 100, 50]);
+        assert_eq!(pages(100, &[1; 200]).await.0, [100, 100]);
+        assert_eq!(pages(100, &[]).await.0, [0]);
+        assert_eq!(pages(100, &[PAGE_BYTES / 4; 20]).await.0, [16, 4], "a first read");
+        assert_eq!(pages(3, &[PAGE_BYTES; 7]).await.0, [3, 3, 1]);
+        let growing = [vec![1; 100], vec![PAGE_BYTES / 4; 200]].concat();
+        let (sizes, reads) = pages(1_000, &growing).await;
+        assert_eq!((sizes.iter().sum::<usize>(), reads[..3].to_vec()), (300, vec![16, 64, 220]));
     }
 
     proptest! {

@@ -10,6 +10,7 @@ use super::memory_store::MemoryEvidence;
 use crate::error::StoreError;
 use crate::evidence::{
     Evidence, EvidenceFilter, EvidenceRepository, Label, LabelMode, LabelOutcome, LabelRepetition, NewLabel,
+    PresetRequest,
 };
 use crate::ids::DecisionId;
 use crate::repetition::StoredRepetition;
@@ -70,10 +71,13 @@ impl EvidenceRepository for MemoryEvidence {
         Ok(rows)
     }
 
-    async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError> {
-        let mut rows = self.0.state().evidence(|row| ids.contains(&row.id));
-        rows.sort_by_key(|row| (row.id.clone(), row.answer.position));
-        Ok(rows)
+    async fn find_presets(&self, ids: &[DecisionId]) -> Result<Vec<PresetRequest>, StoreError> {
+        let rows = self.0.state().evidence(|row| ids.contains(&row.id));
+        let request = |row: Evidence| PresetRequest { id: row.id, workspace_id: row.workspace_id, preset: row.preset };
+        let mut found: Vec<PresetRequest> = rows.into_iter().map(request).collect();
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.dedup();
+        Ok(found)
     }
 
     async fn label<'a>(

@@ -15,7 +15,7 @@ use domain::change::Change;
 use domain::edit::Edit;
 use domain::error::ErrorKind;
 use domain::evidence::{
-    Evidence, EvidenceError, LabelAnswers, LabelDraft, LabelOutcome, LabelSource, MockEvidenceRepository,
+    Evidence, EvidenceError, LabelAnswers, LabelDraft, LabelOutcome, LabelSource, MockEvidenceRepository, PresetRequest,
 };
 use domain::file::DeleteDocument;
 use domain::guardrail::{AssignKeysToGuardrail, GuardrailDraft, KnownNames, ManageGuardrails};
@@ -98,7 +98,8 @@ impl Fixture {
         let row = evidence(place);
         let (id, question, value) = (row.id.clone(), row.answer.question.clone(), row.answer.decision.clone());
         let mut evidence = MockEvidenceRepository::new();
-        evidence.expect_find().returning(move |_| Ok(vec![row.clone()]));
+        let found = PresetRequest { id: row.id, workspace_id: row.workspace_id, preset: row.preset };
+        evidence.expect_find_presets().returning(move |_| Ok(vec![found.clone()]));
         evidence.expect_label().returning(|_, _, _, _| Ok(vec![LabelOutcome::Changed]));
         let presets = self.store.presets();
         let labels = LabelAnswers { evidence: Arc::new(evidence), presets, ledger: Arc::new(ledger) };

@@ -2,9 +2,13 @@
 //!
 //! `cargo test --test e2e memory_shapes -- --nocapture` prints a table. `SHAPE_BYTES` sets the size of the bodies.
 
-use anyhow::{Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
+use http::Method;
 use serde_json::json;
+use tokio::task::JoinSet;
 use tollgate_tests::{Behaviour, Call, Upstream, decisions};
 
 use crate::gateway::{ANSWER, QUESTIONS, TestGateway, body, providers_toml};
@@ -215,6 +219,89 @@ async fn memory_of_many_requests_is_bounded_by_the_body_budget() -> Result<()> {
     eprintln!("64 at once: {} answered, {} rejected, {} MiB", count(200), count(429) + count(503), peak >> 20);
     ensure!(count(200) > 0 && count(200) + count(429) + count(503) == 64, "{statuses:?}");
     ensure!(peak <= BUDGET + 2 * OVERHEAD, "{} MiB", peak >> 20);
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
+
+/// Sends requests, a few at a time, and fails unless all are answered.
+async fn send_all(gateway: &TestGateway, calls: Vec<Call>) -> Result<Vec<serde_json::Value>> {
+    let (address, mut answers) = (gateway.server.address(), Vec::new());
+    for some in calls.chunks(8) {
+        let mut running = JoinSet::new();
+        for call in some {
+            let call = call.clone();
+            running.spawn(async move { call.send_within(address, Duration::from_mins(1)).await?.ok() });
+        }
+        while let Some(answer) = running.join_next().await {
+            answers.push(answer??);
+        }
+    }
+    Ok(answers)
+}
+
+/// Creates a preset, asks it some times, and returns the ids of the answers.
+async fn ask_preset(gateway: &TestGateway, slug: &str, questions: &str, count: usize) -> Result<Vec<String>> {
+    let preset = format!(r#"{{"model":"sandbox/decider","questions":{questions}}}"#);
+    ensure!(preset.len() <= 64 << 10, "{}", preset.len());
+    std::fs::write(gateway.instance.path().join("preset.json"), preset)?;
+    gateway.instance.json(&["preset", "create", slug, "--from", "preset.json"]).await?;
+    let body = json!({"model": format!("@preset/{slug}"), "questions": {}, "state": "It smokes."}).to_string();
+    let ask = || Call::post("/api/v1/systemone").json(&body).key(&gateway.inference.secret);
+    let answers = send_all(gateway, (0..count).map(|_| ask()).collect()).await?;
+    answers.iter().map(|answer| Ok(answer["id"].as_str().context("no id")?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn memory_of_evidence_and_labels_of_large_presets_is_bounded() -> Result<()> {
+    const MOST: usize = 16 << 20;
+    let limits = "[limits]\nrequest_timeout_ms = 600000\nworkspace_record_bytes_per_day = 0\n";
+    let gateway = TestGateway::start(limits).await?;
+    let many = (0..1_300).map(|at| format!(r#""{at}":{{"type":"noul","instructions":"smokes?"}}"#));
+    let many = format!("{{{}}}", many.collect::<Vec<_>>().join(","));
+    let options = (0..8).map(|at| format!(r#""{at}{}":null"#, "o".repeat(7_900))).collect::<Vec<_>>().join(",");
+    let long = format!(r#"{{"q":{{"type":"choice","instructions":"?","criteria":{{{options}}}}}}}"#);
+    let ids = ask_preset(&gateway, "many", &many, 100).await?;
+    ask_preset(&gateway, "long", &long, 400).await?;
+    let row = |id: &String| json!({"generation_id": id, "question": "7", "label": true, "source": "human"});
+    let labels = json!({"labels": ids.iter().map(row).collect::<Vec<_>>()}).to_string();
+    let key = &gateway.inference.secret;
+    let get = |path: &str| Call::get(format!("/api/v1/evidence?preset=long{path}")).key(key);
+    let label = Call::post("/api/v1/labels").key(&gateway.management.secret).json(labels);
+    for (name, call) in [("labels", label), ("a page", get("&limit=1000")), ("an export", get("&format=csv"))] {
+        // Every part of the process has been used once.
+        for round in 0..2 {
+            let (statuses, peak) = measure(&gateway, vec![call.clone()]).await?;
+            eprintln!("| {name} | {} | {} MiB |", statuses[0], peak >> 20);
+            ensure!(statuses == [200] && (round == 0 || peak <= MOST), "{name}: {statuses:?}, {} MiB", peak >> 20);
+        }
+    }
+    gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn memory_of_versions_of_large_guardrails_is_bounded() -> Result<()> {
+    const SHARE: usize = 32 << 20;
+    let limits = format!("[limits]\nbody_memory_bytes = {}\n", 2 * SHARE);
+    let gateway = TestGateway::start(&limits).await?;
+    let key = &gateway.management.secret;
+    // The largest patterns that a guardrail may have.
+    let pattern = "x".repeat((64 << 10) / 64);
+    let filters: Vec<_> = (0..64).map(|_| json!({"pattern": pattern, "label": "x", "action": "flag"})).collect();
+    let create =
+        Call::post("/api/v1/guardrails").key(key).json(json!({"name": "g", "content_filters": filters}).to_string());
+    let created = gateway.server.send(&create).await?.json()?;
+    let path = format!("/api/v1/guardrails/{}", created["data"]["id"].as_str().context("no id")?);
+    for number in 0..99 {
+        let change = Call::new(Method::PATCH, &path).key(key).json(json!({"name": format!("g{number}")}).to_string());
+        gateway.server.send(&change).await?.ok()?;
+    }
+    for limit in [10, 100] {
+        let call = Call::get(format!("{path}/versions?limit={limit}")).key(key);
+        let (statuses, peak) = measure(&gateway, vec![call]).await?;
+        eprintln!("| {limit} versions | {} | {} MiB |", statuses[0], peak >> 20);
+        ensure!(statuses == [200] && peak <= SHARE, "{limit}: {statuses:?}, {} MiB", peak >> 20);
+    }
     gateway.server.ensure_healthy().await?;
     gateway.server.stop().await
 }

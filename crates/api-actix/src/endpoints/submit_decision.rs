@@ -93,7 +93,7 @@ async fn handle(call: &Call<'_>, caller: &Principal, entry: Entry, payload: Payl
     answered.await.map_err(|error| error.format(format))
 }
 
-/// Replaces the preset of a request. Its questions count as a part of the body.
+/// Replaces the preset of a request. Its questions count as a part of the body, also for the memory of bodies.
 async fn resolve_preset(
     call: &Call<'_>,
     key: &InferenceKey,
@@ -103,8 +103,11 @@ async fn resolve_preset(
     let services = &call.gateway.services;
     let resolved = services.resolve_preset.execute(key, request).await;
     let request = resolved.map_err(|error| api_error(error, services.clock.now().timestamp_millis()))?;
-    let body_bytes = body_bytes.saturating_add(request.provider_input.questions.json.text().len());
-    Ok((request, body_bytes))
+    let bytes = request.provider_input.questions.json.text().len();
+    if let Some(permit) = call.permit() {
+        permit.memory().hold_part(bytes, request.question_structure_bytes())?;
+    }
+    Ok((request, body_bytes.saturating_add(bytes)))
 }
 
 /// Runs the decision. A disconnect cancels the provider's call but not the record of it.

@@ -349,14 +349,37 @@ impl BodyLease {
     /// 413 if the limits never allow that many, otherwise the same as [`Self::resize`].
     pub(crate) fn hold_structures(&mut self, structure_bytes: usize) -> Result<(), ApiError> {
         let bytes = self.body_bytes.saturating_add(structure_bytes);
-        let most = self.memory.share.min(self.memory.limit);
         if bytes <= self.bytes {
             return Ok(());
         }
+        self.resize_if_permitted(bytes, "ask fewer questions, or send fewer assets")
+    }
+
+    /// Holds a further part of a body, with its structures: that of a preset.
+    ///
+    /// # Errors
+    /// The same as [`Self::hold_structures`].
+    pub(crate) fn hold_part(&mut self, text_bytes: usize, structure_bytes: usize) -> Result<(), ApiError> {
+        let more = text_bytes.saturating_mul(PROCESSING_COPIES).max(text_bytes.saturating_add(structure_bytes));
+        self.resize_if_permitted(self.bytes.saturating_add(more), "use a preset with fewer questions")?;
+        self.body_bytes = self.body_bytes.saturating_add(text_bytes);
+        Ok(())
+    }
+
+    /// Holds elements of a list that were read for its response, and their views.
+    ///
+    /// # Errors
+    /// The same as [`Self::hold_structures`].
+    pub(crate) fn hold_elements(&mut self, element_bytes: usize) -> Result<(), ApiError> {
+        let more = element_bytes.saturating_mul(PROCESSING_COPIES);
+        self.resize_if_permitted(self.bytes.saturating_add(more), "set a smaller limit")
+    }
+
+    fn resize_if_permitted(&mut self, bytes: usize, advice: &str) -> Result<(), ApiError> {
+        let most = self.memory.share.min(self.memory.limit);
         if bytes > most {
             return Err(ApiError::from_kind(ErrorKind::PayloadTooLarge).message(format!(
-                "The request takes {bytes} bytes of memory, and one request may take {most}; ask fewer questions, or \
-                 send fewer assets"
+                "The request takes {bytes} bytes of memory, and one request may take {most}; {advice}"
             )));
         }
         self.resize(bytes)

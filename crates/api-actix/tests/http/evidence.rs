@@ -140,6 +140,9 @@ async fn feedback_labels_answers_of_the_own_workspace() {
     ] {
         assert_eq!(feedback(&gateway, Caller::Inference, &labelled(labels)).await.expect_error(400), message);
     }
+    let long = feedback(&gateway, Caller::Inference, &labelled(json!({"q".repeat(100_000): true}))).await;
+    let message = long.expect_error(400);
+    assert!(message.len() < 2_048 && message.ends_with(r#"preset has: "refund", "queue""#), "{message}");
     let version = async |question: &str| rows(&gateway, question).await["data"][0]["label"]["version"].clone();
     assert_eq!(version("&question=queue").await, 1, "all or none");
     // A hundred versions of one label leave no room for the other label of a call, either.
@@ -227,4 +230,61 @@ async fn feedback_labels_evidence_that_outlives_its_record() {
     feedback(&gateway, Caller::OfOtherWorkspace, &body("refund")).await.expect_error(404);
     let plain = json!({"generation_id": id, "category": "other"});
     feedback(&gateway, Caller::Inference, &plain).await.expect_error(404);
+}
+
+#[tokio::test]
+async fn page_and_export_of_large_rows_are_read_by_pieces() {
+    let options: Vec<String> = (0..8).map(|at| format!("{at}{}", "o".repeat(7_900))).collect();
+    let criteria = options.iter().map(|name| format!("\"{name}\":null")).collect::<Vec<_>>().join(",");
+    let config = format!(
+        r#"{{"models":["acme/judge"],"questions":{{"q":{{"type":"choice","instructions":"?","criteria":{{{criteria}}}}}}}}}"#
+    );
+    let probabilities = options.iter().map(|name| format!("\"{name}\":0.125")).collect::<Vec<_>>().join(",");
+    let said = format!(r#"{{"q":{{"type":"choice","choice":"{}","probabilities":{{{probabilities}}}}}}}"#, options[0]);
+    let gateway = Setup::answering((0..40).map(|_| answer(&said))).await.start();
+    let path = of_workspace("/presets/triage/decisions?");
+    assert_eq!(gateway.json(Caller::Management, "POST", &path, &config).await.status, 200);
+    for _ in 0..40 {
+        let reply = gateway.decide(r#"{"model":"@preset/triage","state":"s","questions":{}}"#).await;
+        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    }
+    let (mut cursor, mut sizes, mut ids) = (String::new(), Vec::new(), Vec::new());
+    loop {
+        let page = rows(&gateway, &format!("&limit=1000{cursor}")).await;
+        let data = page["data"].as_array().unwrap();
+        sizes.push(data.len());
+        ids.extend(data.iter().map(|row| row["generation_id"].to_string()));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(sizes.iter().all(|size| *size <= 16) && (count, ids.len()) == (40, 40), "{sizes:?}");
+    let lines = gateway.get(Caller::Inference, "/evidence?preset=triage&format=jsonl", &[]).await;
+    assert_eq!(String::from_utf8_lossy(&lines.body).matches("{\"generation_id\":").count(), 40);
+}
+
+#[tokio::test]
+async fn row_has_the_eight_largest_probabilities_as_returned() {
+    let numbers = ["0.05", "0.11", "0.001", "0.07", "0.3", "0.002", "0.12", "0.06", "0.08", "0.207"];
+    let (mut options, mut probabilities) = (Vec::new(), Vec::new());
+    for (at, number) in numbers.iter().enumerate() {
+        options.push(format!("\"o{at}\":null"));
+        probabilities.push(format!("\"o{at}\":{number}"));
+    }
+    let config = format!(
+        r#"{{"models":["acme/judge"],"questions":{{"q":{{"type":"choice","instructions":"?","criteria":{{{}}}}}}}}}"#,
+        options.join(",")
+    );
+    let said = format!(r#"{{"q":{{"type":"choice","choice":"o4","probabilities":{{{}}}}}}}"#, probabilities.join(","));
+    let gateway = Setup::answering([answer(&said)]).await.start();
+    let path = of_workspace("/presets/triage/decisions?");
+    assert_eq!(gateway.json(Caller::Management, "POST", &path, &config).await.status, 200);
+    assert_eq!(gateway.decide(r#"{"model":"@preset/triage","state":"s","questions":{}}"#).await.status, 200);
+    let reply = gateway.get(Caller::Inference, "/evidence?preset=triage", &[]).await;
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
+    let largest =
+        r#""probabilities":{"o4":0.3,"o9":0.207,"o6":0.12,"o1":0.11,"o8":0.08,"o3":0.07,"o7":0.06,"o0":0.05}"#;
+    assert!(text.contains(largest) && text.contains(r#""score":0.3,"#), "{text}");
 }

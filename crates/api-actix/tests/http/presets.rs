@@ -174,3 +174,42 @@ async fn unusable_preset_is_rejected_with_a_sentence() {
     let without = r#"{"model":"acme/judge","state":"s","questions":{}}"#;
     assert_eq!(gateway.decide(without).await.expect_error(400), "questions: must have at least one question");
 }
+
+/// Returns a gateway whose workspace has this share of the memory of bodies, and a preset of many questions.
+async fn with_large_preset(share: usize) -> Gateway {
+    let mut setup = Setup::answering([answer(r#"{"q0":{"type":"noul","noul":0.5}}"#)]).await;
+    setup.settings.admission.body_memory_bytes_per_workspace = share;
+    let gateway = setup.start();
+    let questions: Vec<String> = (0..1_000).map(|at| format!("\"q{at}\":{QUESTION}")).collect();
+    let config = format!(r#"{{"models":["acme/judge"],"questions":{{{}}}}}"#, questions.join(","));
+    for _ in 0..30 {
+        let added = add(&gateway, "triage", &config).await;
+        assert_eq!(added.status, 200, "{}", String::from_utf8_lossy(&added.body));
+    }
+    gateway
+}
+
+#[tokio::test]
+async fn questions_of_a_preset_count_in_the_memory_of_their_request() {
+    // About 50 KB of questions, and 256 bytes for each comma and question: 800 KB.
+    let message = with_large_preset(800_000).await.decide(ASK).await.expect_error(413);
+    assert!(message.ends_with("may take 800000; use a preset with fewer questions"), "{message}");
+    let reply = with_large_preset(1_000_000).await.decide(ASK).await;
+    assert_eq!(reply.status, 502, "{}", String::from_utf8_lossy(&reply.body));
+}
+
+#[tokio::test]
+async fn versions_of_a_page_count_in_the_memory_of_their_request() {
+    // A read of 16 versions, each of 50 KB and 256 bytes for a question, and its views: 20 MB; then two reads more.
+    let gateway = with_large_preset(30_000_000).await;
+    let page = gateway.get(Caller::Inference, "/presets/triage/versions?limit=20&offset=3", &[]).await;
+    assert_eq!(page.status, 200, "{}", String::from_utf8_lossy(&page.body));
+    let (page, numbers) = (page.json(), |page: &Value| {
+        page["data"].as_array().unwrap().iter().map(|version| version["version"].as_u64().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!((numbers(&page), &page["total_count"]), ((4..=23).collect(), &json!(30)));
+    let message = gateway.get(Caller::Inference, "/presets/triage/versions", &[]).await.expect_error(413);
+    assert!(message.ends_with("may take 30000000; set a smaller limit"), "{message}");
+    let rest = gateway.get(Caller::Inference, "/presets/triage/versions?offset=25", &[]).await.json();
+    assert_eq!((numbers(&rest), &rest["total_count"]), ((26..=30).collect(), &json!(30)));
+}

@@ -8,7 +8,7 @@ use super::usage_reader::check_read_records;
 use super::{Generation, GenerationNames, ReadUsageError, UsageNames, UsageReader};
 use crate::api_key::Principal;
 use crate::budget::LedgerReader;
-use crate::cursor::{CursorScope, InvalidCursor, PAGE_BYTES, ReadSize};
+use crate::cursor::{CursorScope, InvalidCursor, ReadSize, read_page};
 use crate::error::StoreError;
 use crate::naming::ResourceName;
 use crate::usage::{UsageFilter, UsageRecord, UsageRepository};
@@ -80,22 +80,14 @@ impl ListGenerations {
             None => self.ledger.store_pending().await?,
         }
         check_read_records(&*self.usage, &filter).await?;
-        let (mut size, mut records, mut bytes) = (ReadSize::FIRST, Vec::new(), 0);
-        let mut has_more = true;
-        while has_more && records.len() <= limit && bytes < PAGE_BYTES {
-            let wanted = size.elements().min((limit + 1 - records.len()) as u64);
-            let read = self.read_next(&mut filter, &mut size, wanted).await?;
-            has_more = read.len() as u64 == wanted;
-            bytes += read.iter().map(UsageRecord::stored_bytes).sum::<u64>();
-            records.extend(read);
-        }
-        records.truncate(limit);
+        let next = async |wanted| self.read_after(&mut filter, wanted).await;
+        let (records, has_more) = read_page(limit, UsageRecord::stored_bytes, next).await?;
         let next_cursor = records.last().filter(|_| has_more).map(|last| scope.encode(&position(last)));
         let generations = records.into_iter().map(|record| self.names.resolve(record)).collect();
         Ok(GenerationPage { generations, next_cursor })
     }
 
-    /// Returns the records after those that were read so far, up to `size` and `most`, and advances the filter.
+    /// Returns the records after those that were read so far, and advances the filter; for exports.
     ///
     /// # Errors
     /// The store failed.
@@ -103,10 +95,14 @@ impl ListGenerations {
         &self,
         filter: &mut UsageFilter,
         size: &mut ReadSize,
-        most: u64,
     ) -> Result<Vec<UsageRecord>, StoreError> {
-        let records = self.usage.list(filter, size.elements().min(most)).await?;
+        let records = self.read_after(filter, size.elements()).await?;
         size.adapt(records.iter().map(UsageRecord::stored_bytes).max().unwrap_or_default());
+        Ok(records)
+    }
+
+    async fn read_after(&self, filter: &mut UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        let records = self.usage.list(filter, limit).await?;
         if let Some(last) = records.last() {
             filter.after = Some((last.charged_at, last.id.clone()));
         }

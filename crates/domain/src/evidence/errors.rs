@@ -4,6 +4,7 @@ use super::{Label, NewLabel};
 use crate::authority::Restricted;
 use crate::cursor::InvalidCursor;
 use crate::error::{ErrorKind, StoreError};
+use crate::json::Json;
 use crate::statistics::InvalidLabel;
 
 /// The longest list of valid values in an error, in bytes.
@@ -19,10 +20,10 @@ pub enum LabelError {
     #[error("the generation is not of a preset, so its answers take no labels")]
     NoPreset,
     /// The preset has no such question.
-    #[error("unknown question; the preset has: {}", list(valid))]
+    #[error("unknown question; the preset has: {valid}")]
     UnknownQuestion {
-        /// The names of the questions, as JSON.
-        valid: Vec<String>,
+        /// The names of the questions as JSON, cut.
+        valid: String,
     },
     /// The question has no such decision.
     #[error(transparent)]
@@ -35,16 +36,24 @@ pub enum LabelError {
     TooManyVersions,
 }
 
-fn list(valid: &[String]) -> String {
-    let mut text = valid.join(", ");
-    if text.len() > MAX_LISTED_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_LISTED_BYTES));
-        text.push('…');
-    }
-    text
-}
-
 impl LabelError {
+    /// Creates the error of a name that none of these questions has.
+    pub(super) fn unknown_question<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut valid = String::new();
+        for name in names {
+            if !valid.is_empty() {
+                valid.push_str(", ");
+            }
+            valid.push_str(Json::string(name).text());
+            if valid.len() > MAX_LISTED_BYTES {
+                valid.truncate(valid.floor_char_boundary(MAX_LISTED_BYTES));
+                valid.push('…');
+                break;
+            }
+        }
+        Self::UnknownQuestion { valid }
+    }
+
     /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {

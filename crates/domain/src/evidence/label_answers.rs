@@ -1,18 +1,16 @@
 //! Labels the answers of presets.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{
-    Evidence, EvidenceError, EvidenceRepository, LabelError, LabelMode, LabelOutcome, LabelRepetition, LabelSource,
-    NewLabel,
+    EvidenceError, EvidenceRepository, LabelError, LabelMode, LabelOutcome, LabelRepetition, LabelSource, NewLabel,
 };
 use crate::authority::Right;
 use crate::budget::LedgerReader;
 use crate::change::Change;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::{DecisionId, PresetId, WorkspaceId};
 use crate::json::Json;
 use crate::preset::{PresetConfig, PresetRepository};
 use crate::statistics::Decision;
@@ -81,7 +79,8 @@ impl LabelAnswers {
         Ok(results(&outcomes))
     }
 
-    /// Checks labels. Answers of workspaces that the caller does not see are not found.
+    /// Checks labels. Answers of workspaces that the caller does not see are not found. [`Self::store`] rejects those of
+    /// answers without evidence. The questions of one version of a preset are in memory at a time.
     pub(super) async fn check(
         &self,
         drafts: &[LabelDraft],
@@ -91,24 +90,23 @@ impl LabelAnswers {
         let mut ids: Vec<DecisionId> = drafts.iter().map(|draft| draft.id.clone()).collect();
         ids.sort_unstable();
         ids.dedup();
-        let mut rows: HashMap<DecisionId, Vec<Evidence>> = HashMap::new();
-        for row in self.evidence.find(&ids).await?.into_iter().filter(|row| sees(row.workspace_id)) {
-            rows.entry(row.id.clone()).or_default().push(row);
-        }
-        let mut configs: HashMap<PresetReference, Option<PresetConfig>> = HashMap::new();
-        for preset in rows.values().flatten().map(|row| row.preset) {
-            if let Entry::Vacant(unread) = configs.entry(preset) {
-                let found = self.presets.versions(preset.id, preset.version, 1).await?.into_iter().next();
-                let config = found.filter(|found| found.number == preset.version).map(|found| found.config);
-                unread.insert(config);
+        let found = self.evidence.find_presets(&ids).await?.into_iter().filter(|request| sees(request.workspace_id));
+        let presets: HashMap<DecisionId, PresetReference> = found.map(|request| (request.id, request.preset)).collect();
+        let mut by_preset: BTreeMap<(PresetId, u32), Vec<usize>> = BTreeMap::new();
+        for (index, draft) in drafts.iter().enumerate() {
+            if let Some(preset) = presets.get(&draft.id) {
+                by_preset.entry((preset.id, preset.version)).or_default().push(index);
             }
         }
-        let check = |draft: &LabelDraft| {
-            let rows = rows.get(&draft.id).map(Vec::as_slice).unwrap_or_default();
-            let config = rows.first().and_then(|row| configs.get(&row.preset)?.as_ref());
-            check_label(draft, rows, config.ok_or(LabelError::NotFound)?)
-        };
-        Ok(drafts.iter().map(check).collect())
+        let mut checked = vec![Err(LabelError::NotFound); drafts.len()];
+        for ((id, version), indexes) in by_preset {
+            let found = self.presets.versions(id, version, 1).await?.into_iter().next();
+            let Some(found) = found.filter(|found| found.number == version) else { continue };
+            for index in indexes {
+                checked[index] = check_label(&drafts[index], &found.config);
+            }
+        }
+        Ok(checked)
     }
 
     /// Stores checked labels, and the request with them.
@@ -136,16 +134,14 @@ pub(super) const fn label_result(outcome: LabelOutcome) -> Result<bool, LabelErr
     }
 }
 
-/// Checks a label against the evidence of its request and the questions of its preset.
-fn check_label(draft: &LabelDraft, rows: &[Evidence], config: &PresetConfig) -> Result<NewLabel, LabelError> {
+/// Checks a label against the questions of its preset.
+fn check_label(draft: &LabelDraft, config: &PresetConfig) -> Result<NewLabel, LabelError> {
     let questions = config.questions.typed.as_deref().unwrap_or_default();
     let found = (0..).zip(questions).find(|(_, question)| question.name == draft.question);
     let Some((position, question)) = found else {
-        let name = |question: &crate::question::Question| Json::string(&question.name).text().to_owned();
-        return Err(LabelError::UnknownQuestion { valid: questions.iter().map(name).collect() });
+        return Err(LabelError::unknown_question(questions.iter().map(|question| question.name.as_str())));
     };
     let decision = Decision::from_label(&question.kind, &draft.value)?;
-    let is_stored = rows.iter().any(|row| row.answer.position == position);
-    let value = decision.to_label(&question.kind).filter(|_| is_stored).ok_or(LabelError::NoEvidence)?;
+    let value = decision.to_label(&question.kind).ok_or(LabelError::NoEvidence)?;
     Ok(NewLabel { id: draft.id.clone(), position, value, source: draft.source })
 }

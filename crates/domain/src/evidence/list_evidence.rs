@@ -7,7 +7,7 @@ use chrono::DateTime;
 use super::{Evidence, EvidenceError, EvidenceFilter, EvidencePosition, EvidenceRepository};
 use crate::api_key::Principal;
 use crate::budget::LedgerReader;
-use crate::cursor::{CursorScope, InvalidCursor};
+use crate::cursor::{CursorScope, InvalidCursor, ReadSize, read_page};
 use crate::error::StoreError;
 
 /// Lists evidence. The caller has chosen a preset that it sees.
@@ -28,7 +28,8 @@ pub struct EvidencePage {
 }
 
 impl ListEvidence {
-    /// Returns a page. Pages neither repeat nor skip a row while others are added.
+    /// Returns a page. Pages neither repeat nor skip a row while others are added. A page of large rows ends before its
+    /// limit.
     ///
     /// # Errors
     /// The range is empty; the cursor is of another list, filter or caller; the store failed.
@@ -47,10 +48,8 @@ impl ListEvidence {
             Some(cursor) => filter.after = Some(parse_position(&scope.decode(cursor)?)?),
             None => self.begin(&filter).await?,
         }
-        let one_more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-        let mut rows = self.evidence.list(&filter, one_more).await?;
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
+        let next = async |wanted| self.read_after(&mut filter, wanted).await;
+        let (rows, has_more) = read_page(limit, Evidence::stored_bytes, next).await?;
         let next_cursor = rows.last().filter(|_| has_more).map(|last| scope.encode(&position(&last.place())));
         Ok(EvidencePage { rows, next_cursor })
     }
@@ -66,11 +65,21 @@ impl ListEvidence {
         Ok(self.ledger.store_pending().await?)
     }
 
-    /// Returns the rows after those that were read so far, up to `limit`, and advances the filter; for exports.
+    /// Returns the rows after those that were read so far, and advances the filter; for exports.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn read_next(&self, filter: &mut EvidenceFilter, limit: u64) -> Result<Vec<Evidence>, StoreError> {
+    pub async fn read_next(
+        &self,
+        filter: &mut EvidenceFilter,
+        size: &mut ReadSize,
+    ) -> Result<Vec<Evidence>, StoreError> {
+        let rows = self.read_after(filter, size.elements()).await?;
+        size.adapt(rows.iter().map(Evidence::stored_bytes).max().unwrap_or_default());
+        Ok(rows)
+    }
+
+    async fn read_after(&self, filter: &mut EvidenceFilter, limit: u64) -> Result<Vec<Evidence>, StoreError> {
         let rows = self.evidence.list(filter, limit).await?;
         if let Some(last) = rows.last() {
             filter.after = Some(last.place());

@@ -63,7 +63,18 @@ pub struct Evidence {
     pub latency: Option<Duration>,
 }
 
-/// A checked label for an answer with evidence.
+/// A Decisions request that has evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresetRequest {
+    /// The id of the Decisions request.
+    pub id: DecisionId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// The version of the preset.
+    pub preset: PresetReference,
+}
+
+/// A checked label for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLabel {
     /// The id of the Decisions request.
@@ -151,6 +162,13 @@ impl EvidenceFilter {
 }
 
 impl Evidence {
+    /// Estimates the size of the row.
+    pub fn stored_bytes(&self) -> u64 {
+        const LABEL: usize = 128;
+        let label = self.label.as_ref().map_or(0, |label| LABEL + label.value.text().len());
+        self.answer.stored_bytes() + label as u64
+    }
+
     /// Returns its place in a list.
     pub fn place(&self) -> EvidencePosition {
         (self.created_at, self.id.clone(), self.answer.position)

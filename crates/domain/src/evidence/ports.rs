@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, NewLabel};
+use super::{Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, NewLabel, PresetRequest};
 use crate::change::Respond;
 use crate::error::StoreError;
 use crate::ids::DecisionId;
@@ -24,8 +24,9 @@ pub trait EvidenceRepository: Send + Sync {
     /// Returns up to `limit` rows, newest first by their time, then by id and position, all descending.
     async fn list(&self, filter: &EvidenceFilter, limit: u64) -> Result<Vec<Evidence>, StoreError>;
 
-    /// Returns the rows of requests, in the order of ids and positions.
-    async fn find(&self, ids: &[DecisionId]) -> Result<Vec<Evidence>, StoreError>;
+    /// Returns the presets of the requests that have evidence, in the order of ids. It reads no answers: a request may
+    /// have more than a thousand.
+    async fn find_presets(&self, ids: &[DecisionId]) -> Result<Vec<PresetRequest>, StoreError>;
 
     /// Adds labels of an actor, one after the other, and returns their effects in this order. With
     /// [`LabelMode::AllOrNone`] a rejected label means that none is added; the effects are as if the others were. Unless

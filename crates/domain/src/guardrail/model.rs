@@ -228,6 +228,24 @@ pub struct GuardrailVersion {
     pub changed_by: String,
 }
 
+impl Guardrail {
+    /// Estimates its size.
+    pub fn stored_bytes(&self) -> u64 {
+        const GUARDRAIL: usize = 1 << 10;
+        const ELEMENT: usize = 32;
+        let GuardrailRules { allowed_models, ignored_models, allowed_providers, ignored_providers, .. } = &self.rules;
+        let lists = [allowed_models, ignored_models, allowed_providers, ignored_providers].into_iter().flatten();
+        let names = lists.chain([&self.rules.ignored_model_ids]).flatten().map(|name| ELEMENT + name.len());
+        let filters = self
+            .rules
+            .content_filters
+            .iter()
+            .map(|filter| ELEMENT + filter.pattern.len() + filter.label.as_ref().map_or(0, String::len));
+        let description = self.rules.description.as_ref().map_or(0, String::len);
+        (GUARDRAIL + description + names.chain(filters).sum::<usize>()) as u64
+    }
+}
+
 /// A name of 1 to 200 characters without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardrailName(String);

@@ -126,6 +126,16 @@ impl Preset {
     }
 }
 
+impl PresetVersion {
+    /// Estimates its size with its parsed questions.
+    pub fn stored_bytes(&self) -> u64 {
+        const VERSION: usize = 1 << 10;
+        const QUESTION: usize = 256;
+        let questions = &self.config.questions;
+        (VERSION + questions.json.text().len() + questions.count() * QUESTION) as u64
+    }
+}
+
 impl PresetConfig {
     /// The longest configuration, in bytes of JSON: requests that name a preset are small, but each holds its questions.
     pub const MAX_BYTES: usize = 64 << 10;

@@ -9,7 +9,7 @@ use super::usage::record;
 use crate::budget::UsageCharge;
 use crate::error::StoreError;
 use crate::evidence::{
-    Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource, NewLabel,
+    Evidence, EvidenceFilter, Label, LabelMode, LabelOutcome, LabelRepetition, LabelSource, NewLabel, PresetRequest,
 };
 use crate::ids::{DecisionId, PresetId};
 use crate::json::Json;
@@ -24,6 +24,8 @@ suite! {
         concurrent_folds_of_a_new_group_keep_all_evidence,
         evidence_after_retention_is_complete,
         list_is_newest_first_and_filtered,
+        presets_of_requests_are_found_without_answers,
+        labels_need_the_evidence_of_their_answer,
         labels_have_versions,
         labels_are_added_all_or_none,
         concurrent_labels_are_all_kept,
@@ -86,6 +88,18 @@ fn rows(charge: &UsageCharge) -> Vec<Evidence> {
     charge.evidence.iter().map(row).collect()
 }
 
+/// Returns the stored rows of requests, in the order of ids and positions.
+async fn stored(stores: &Stores, ids: &[DecisionId]) -> Vec<Evidence> {
+    let mut rows = Vec::new();
+    for number in [0, 1] {
+        let filter = EvidenceFilter::of_preset(preset(number).id);
+        rows.extend(stores.evidence.list(&filter, 999).await.unwrap());
+    }
+    rows.retain(|row| ids.contains(&row.id));
+    rows.sort_by_key(|row| (row.id.clone(), row.answer.position));
+    rows
+}
+
 async fn insert_charges(stores: &Stores, numbers: impl IntoIterator<Item = u64>) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
@@ -100,15 +114,14 @@ fn new_label(number: u64, value: &str) -> NewLabel {
 
 async fn fold_adds_evidence_once(stores: &Stores) {
     insert_charges(stores, [1, 2, 2]).await;
-    assert_eq!(stores.evidence.find(&[id(3), id(1)]).await.unwrap(), rows(&charge(1, 1)), "field by field");
+    assert_eq!(stored(stores, &[id(3), id(1)]).await, rows(&charge(1, 1)), "field by field");
     let expected = [rows(&charge(1, 1)), rows(&charge(2, 0))].concat();
-    assert_eq!(stores.evidence.find(&[id(2), id(1)]).await.unwrap(), expected);
-    assert_eq!(stores.evidence.find(&[]).await.unwrap(), []);
+    assert_eq!(stored(stores, &[id(2), id(1)]).await, expected);
     // A real record that replaces an abandoned one brings its evidence.
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, preset: None, ..record(4, 1) };
     fold_charge(stores, UsageCharge::new(abandoned)).await.unwrap();
     fold_charge(stores, charge(4, 0)).await.unwrap();
-    assert_eq!(stores.evidence.find(&[id(4)]).await.unwrap(), rows(&charge(4, 0)));
+    assert_eq!(stored(stores, &[id(4)]).await, rows(&charge(4, 0)));
 }
 
 async fn answers_of_different_groups_are_kept_apart(stores: &Stores) {
@@ -141,7 +154,7 @@ async fn answers_of_different_groups_are_kept_apart(stores: &Stores) {
         fold_charge(stores, charge.clone()).await.unwrap();
     }
     let ids: Vec<DecisionId> = charges.iter().map(|charge| charge.record.id.clone()).collect();
-    assert_eq!(stores.evidence.find(&ids).await.unwrap(), charges.iter().flat_map(rows).collect::<Vec<_>>());
+    assert_eq!(stored(stores, &ids).await, charges.iter().flat_map(rows).collect::<Vec<_>>());
 }
 
 async fn concurrent_folds_of_a_new_group_keep_all_evidence(stores: &Stores) {
@@ -152,7 +165,7 @@ async fn concurrent_folds_of_a_new_group_keep_all_evidence(stores: &Stores) {
         folded.unwrap();
     }
     let ids: Vec<DecisionId> = charges.iter().map(|charge| charge.record.id.clone()).collect();
-    assert_eq!(stores.evidence.find(&ids).await.unwrap(), charges.iter().flat_map(rows).collect::<Vec<_>>());
+    assert_eq!(stored(stores, &ids).await, charges.iter().flat_map(rows).collect::<Vec<_>>());
 }
 
 async fn evidence_after_retention_is_complete(stores: &Stores) {
@@ -162,7 +175,7 @@ async fn evidence_after_retention_is_complete(stores: &Stores) {
     }
     fold_charge(stores, charge(3, 1)).await.unwrap();
     assert_eq!(stores.evidence.prune(at(1), 9).await.unwrap(), 0);
-    assert_eq!(stores.evidence.find(&[id(1), id(3)]).await.unwrap(), rows(&charge(3, 1)));
+    assert_eq!(stored(stores, &[id(1), id(3)]).await, rows(&charge(3, 1)));
 }
 
 async fn list_is_newest_first_and_filtered(stores: &Stores) {
@@ -204,6 +217,38 @@ async fn list_is_newest_first_and_filtered(stores: &Stores) {
     }
 }
 
+async fn presets_of_requests_are_found_without_answers(stores: &Stores) {
+    insert_charges(stores, 1..=3).await;
+    let find = async |ids: &[DecisionId]| stores.evidence.find_presets(ids).await.unwrap();
+    assert_eq!(find(&[]).await, []);
+    assert_eq!(find(&[id(9)]).await, []);
+    let expected = [1, 2, 3].map(|number| {
+        let UsageRecord { id, workspace_id, .. } = charge(number, number % 2).record;
+        PresetRequest { id, workspace_id, preset: preset(number % 2) }
+    });
+    assert_eq!(find(&[id(3), id(9), id(1), id(2), id(3)]).await, expected);
+    // More requests than a statement names.
+    let many: Vec<DecisionId> = (1..=300).map(id).collect();
+    assert_eq!(find(&many).await, expected);
+}
+
+async fn labels_need_the_evidence_of_their_answer(stores: &Stores) {
+    use LabelOutcome::{Changed, Unknown};
+    insert_charges(stores, 1..=100).await;
+    let label = |number, position| NewLabel { position, ..new_label(number, "1") };
+    // More answers than a statement names; the answers 1 and the requests above 100 have no evidence.
+    let labels = (1..=120).flat_map(|number| [0, 1, 7].map(|position| label(number, position)));
+    let labels: Vec<NewLabel> = labels.collect();
+    let outcomes = stores.evidence.label(&labels, LabelMode::Each, "key:k", None).await.unwrap();
+    let stored_ids: Vec<DecisionId> = (1..=100).map(id).collect();
+    for (label, outcome) in labels.iter().zip(outcomes) {
+        let is_stored = label.position != 1 && stored_ids.contains(&label.id);
+        assert_eq!(outcome, if is_stored { Changed } else { Unknown }, "{label:?}");
+    }
+    let rows = stored(stores, &[id(1), id(100)]).await;
+    assert!(rows.len() == 4 && rows.iter().all(|row| row.label.is_some()), "{rows:?}");
+}
+
 async fn labels_have_versions(stores: &Stores) {
     use LabelOutcome::{Changed, TooMany, Unchanged, Unknown};
     insert_charges(stores, [1]).await;
@@ -230,7 +275,7 @@ async fn labels_have_versions(stores: &Stores) {
         created_at: versions[0].created_at,
     });
     assert_eq!(versions, expected.collect::<Vec<_>>());
-    let found = stores.evidence.find(&[id(1)]).await.unwrap();
+    let found = stored(stores, &[id(1)]).await;
     assert_eq!((found[0].label.as_ref(), found[1].label.as_ref()), (versions.last(), None));
     let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
     let outcomes = label(&many, "key:b").await;
@@ -249,7 +294,7 @@ async fn labels_are_added_all_or_none(stores: &Stores) {
     assert_eq!(label(&many).await, [Changed; 100]);
     assert_eq!(label(&[other.clone(), new_label(1, "true")]).await, [Changed, TooMany]);
     assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
-    assert!(stores.evidence.find(&[id(1)]).await.unwrap()[1].label.is_none());
+    assert!(stored(stores, &[id(1)]).await[1].label.is_none());
     assert_eq!(label(&[other, new_label(1, "99")]).await, [Changed, LabelOutcome::Unchanged]);
     assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap().len(), 1);
 }
@@ -263,7 +308,7 @@ async fn concurrent_labels_are_all_kept(stores: &Stores) {
     assert_eq!(join_all(labels).await.concat(), [LabelOutcome::Changed; 8]);
     let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
     assert_eq!(versions.iter().map(|label| label.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(stores.evidence.find(&[id(1)]).await.unwrap()[0].label.as_ref(), versions.last());
+    assert_eq!(stored(stores, &[id(1)]).await[0].label.as_ref(), versions.last());
 }
 
 async fn labels_of_a_repeated_request_change_nothing(stores: &Stores) {
@@ -305,11 +350,11 @@ async fn prune_removes_old_rows_with_their_labels(stores: &Stores) {
     assert_eq!(prune(at(1), 9).await, 0);
     assert_eq!((prune(at(3), 3).await, prune(at(3), 3).await, prune(at(3), 3).await), (3, 1, 0));
     assert_eq!(stores.evidence.versions(&id(1), 0).await.unwrap(), []);
-    let left = stores.evidence.find(&[id(1), id(2), id(3)]).await.unwrap();
+    let left = stored(stores, &[id(1), id(2), id(3)]).await;
     assert_eq!((left.len(), left[0].label.is_some()), (2, true));
     // The evidence outlives its record.
     stores.clock.advance(Duration::from_hours(24 * 400));
     stores.maintenance.prune(Duration::from_hours(24 * 32), 99).await.unwrap();
-    let left = stores.evidence.find(&[id(3)]).await.unwrap();
+    let left = stored(stores, &[id(3)]).await;
     assert_eq!((left[0].cost, left[0].latency), (None, None));
 }

@@ -1,5 +1,6 @@
 //! `GET /evidence`: the evidence of a preset, newest first.
 
+use domain::cursor::ReadSize;
 use domain::evidence::{EvidenceFilter, ListEvidence};
 
 use super::record::{COLUMNS, EvidenceView};
@@ -10,7 +11,10 @@ use crate::http::members::invalid;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/evidence", tags::EVIDENCE, handler!(handle))
     .operation("listEvidence", "List the evidence of a preset")
-    .description("One row a question, newest first. An inference key reads the presets of its workspace.")
+    .description(
+        "One row a question, newest first. An inference key reads the presets of its workspace. A page of large rows has \
+         fewer than `limit`, and a cursor.",
+    )
     .query(&[
         Query::text("preset", "The preset's slug; required."),
         PRESET_WORKSPACE,
@@ -61,21 +65,18 @@ async fn filter(call: &Call<'_>, caller: &Principal, query: &str) -> Result<Evid
     })
 }
 
-/// The rows of one read of an export.
-const EXPORT_READ: u64 = 500;
-
 /// Exports all rows of a filter.
 async fn export(call: &Call<'_>, list: Arc<ListEvidence>, format: ExportFormat, filter: EvidenceFilter) -> Outcome {
     let place = call.begin_export()?;
     list.begin(&filter).await?;
     let head = if format == ExportFormat::Csv { csv_head(COLUMNS) } else { String::new() };
-    let next = async move |filter: &mut EvidenceFilter| {
-        let rows = list.read_next(filter, EXPORT_READ).await?;
+    let next = async move |(filter, size): &mut (EvidenceFilter, ReadSize)| {
+        let rows = list.read_next(filter, size).await?;
         let line = |row| match format {
             ExportFormat::Csv => csv_record(COLUMNS, row),
             ExportFormat::JsonLines => export::json_line(&EvidenceView::new(row)),
         };
         Ok((!rows.is_empty()).then(|| rows.iter().map(line).collect()))
     };
-    export::respond(call, (format, "evidence", place), head, filter, next)
+    export::respond(call, (format, "evidence", place), head, (filter, ReadSize::FIRST), next)
 }

@@ -1,5 +1,7 @@
 //! Reads guardrails and their versions.
 
+use domain::guardrail::{GuardrailVersion, PlacedGuardrail};
+
 use super::record::{GuardrailVersionView, GuardrailView};
 use super::{record, version_number};
 use crate::endpoints::prelude::*;
@@ -17,10 +19,15 @@ pub(crate) const LIST: Route = Route::management(Get, "/guardrails", tags::GUARD
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
     let query = call.request.query_string();
-    let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
-    let page = call.routed().guardrails.list(by, workspaces::filter(call, by).await?, offset, limit).await?;
-    let data = page.guardrails.iter().map(GuardrailView::new).collect();
-    Ok(Page::respond(data, page.total))
+    let range = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let (workspace_id, guardrails) = (workspaces::filter(call, by).await?, call.routed().guardrails.clone());
+    let read = async |offset, limit| {
+        let page = guardrails.list(by, workspace_id, offset, limit).await?;
+        Ok((page.guardrails, page.total))
+    };
+    let stored_bytes = |placed: &PlacedGuardrail| placed.guardrail.stored_bytes();
+    let (guardrails, total) = range.read(call, stored_bytes, read).await?;
+    Ok(Page::respond(guardrails.iter().map(GuardrailView::new).collect(), total))
 }
 
 /// `GET …/guardrails/{id}`: reads a guardrail.
@@ -53,8 +60,14 @@ pub(crate) const LIST_VERSIONS: Route =
 async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
     let range = PageRange::parse(call.request.query_string(), DEFAULT_LIMIT)?;
     let guardrails = call.routed().guardrails.clone();
-    let (versions, total) = guardrails.list_versions(by, &call.id()?, range.offset, range.limit).await?;
-    Ok(Page::respond(versions.iter().map(GuardrailVersionView::new).collect(), total.into()))
+    let name = call.id()?;
+    let read = async |offset, limit| {
+        let (versions, total) = guardrails.list_versions(by, &name, offset, limit).await?;
+        Ok((versions, total.into()))
+    };
+    let stored_bytes = |version: &GuardrailVersion| version.guardrail.stored_bytes();
+    let (versions, total) = range.read(call, stored_bytes, read).await?;
+    Ok(Page::respond(versions.iter().map(GuardrailVersionView::new).collect(), total))
 }
 
 /// `GET …/guardrails/{id}/versions/{version}`: reads a version of a guardrail.

@@ -1,6 +1,7 @@
 //! Reads presets and their versions.
 
 use domain::authority::ManagementScope;
+use domain::preset::PresetVersion;
 
 use super::record::{PresetVersionView, PresetView};
 use super::{record, workspace};
@@ -60,11 +61,18 @@ pub(crate) const LIST_VERSIONS: Route =
 
 async fn handle_list_versions(call: &Call<'_>, caller: &Principal) -> Outcome {
     let query = call.request.query_string();
-    let PageRange { offset, limit } = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let range = PageRange::parse(query, DEFAULT_LIMIT)?;
     let (workspace_id, presets) = (workspace(call, caller).await?, &call.gateway.services.presets);
-    let (preset, versions) = presets.list_versions(workspace_id, &call.id()?, offset, limit).await?;
-    let data = versions.iter().map(|version| PresetVersionView::new(&preset, version)).collect();
-    Ok(Page::respond(data, preset.newest_version.into()))
+    let (slug, mut found) = (call.id()?, None);
+    let read = async |offset, limit| {
+        let (preset, versions) = presets.list_versions(workspace_id, &slug, offset, limit).await?;
+        let total = found.insert(preset).newest_version;
+        Ok((versions, total.into()))
+    };
+    let (versions, total) = range.read(call, PresetVersion::stored_bytes, read).await?;
+    // A read returns a preset or its error.
+    let preset = found.ok_or_else(ApiError::not_found)?;
+    Ok(Page::respond(versions.iter().map(|version| PresetVersionView::new(&preset, version)).collect(), total))
 }
 
 /// `GET …/presets/{slug}/versions/{version}`: reads a version of a preset.

@@ -56,7 +56,7 @@ async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportForma
     list.begin_export(&filter).await?;
     let head = if format == ExportFormat::Csv { usage_csv_head() } else { String::new() };
     let next = async move |(filter, size): &mut (UsageFilter, ReadSize)| {
-        let records = list.read_next(filter, size, u64::MAX).await?;
+        let records = list.read_next(filter, size).await?;
         if records.is_empty() {
             return Ok(None);
         }

@@ -54,6 +54,20 @@ fn structures_count_if_they_exceed_the_copies_of_a_body() {
 }
 
 #[test]
+fn part_of_a_body_is_held_beside_it() {
+    let memory = memory(1_000, 800);
+    let mut lease = memory.lease(account(1));
+    lease.resize_for_processing(100).unwrap();
+    assert_eq!((status(lease.hold_part(50, 100)), memory.held()), (200, 600), "copies");
+    assert_eq!((status(lease.hold_part(10, 90)), memory.held()), (200, 700), "structures");
+    assert_eq!((status(lease.hold_part(26, 0)), memory.held()), (413, 700));
+    lease.return_arriving_answer(1_000);
+    assert_eq!(memory.held(), 160, "the body and its parts");
+    assert_eq!((status(lease.hold_elements(160)), memory.held()), (200, 800));
+    assert_eq!((status(lease.hold_elements(1)), memory.held()), (413, 800));
+}
+
+#[test]
 fn answers_are_held_above_the_limits() {
     let memory = memory(100, 60);
     let mut lease = memory.lease(account(1));

@@ -79,19 +79,33 @@ const BYTES_PER_QUESTION: usize = 256;
 /// The most memory of a parsed asset beyond its text, with its parts of a scan, in bytes.
 const BYTES_PER_ASSET: usize = 1024;
 
+impl DecisionRequest {
+    /// Returns the most memory that its parsed questions may take beyond their text, in bytes.
+    pub fn question_structure_bytes(&self) -> usize {
+        let questions = &self.provider_input.questions;
+        questions_bytes(Some(&questions.json), questions.typed.as_deref())
+    }
+}
+
+fn questions_bytes(json: Option<&Json>, typed: Option<&[Question]>) -> usize {
+    let parts = |question: &Question| match &question.kind {
+        QuestionKind::Choice { options } => options.len() + 1,
+        QuestionKind::Score { levels } => levels.len() + 1,
+        QuestionKind::Noul { .. } | QuestionKind::Box => 1,
+    };
+    let commas = json.map_or(0, |json| count_commas(json.text()));
+    let questions = commas + typed.unwrap_or_default().iter().map(parts).sum::<usize>();
+    questions.saturating_mul(BYTES_PER_QUESTION)
+}
+
 impl DecisionDraft {
     /// Returns the most memory that the parsed questions and assets may take beyond their text, in bytes. Small ones
     /// take many times their text.
     pub fn structure_bytes(&self) -> usize {
-        let commas = |json: &Option<Json>| json.as_ref().map_or(0, |json| count_commas(json.text()));
-        let parts = |question: &Question| match &question.kind {
-            QuestionKind::Choice { options } => options.len() + 1,
-            QuestionKind::Score { levels } => levels.len() + 1,
-            QuestionKind::Noul { .. } | QuestionKind::Box => 1,
-        };
-        let questions = commas(&self.questions) + self.typed.as_deref().into_iter().flatten().map(parts).sum::<usize>();
-        let assets = commas(&self.assets) + self.asset_parts.len();
-        questions.saturating_mul(BYTES_PER_QUESTION).saturating_add(assets.saturating_mul(BYTES_PER_ASSET))
+        let questions = questions_bytes(self.questions.as_ref(), self.typed.as_deref());
+        let commas = self.assets.as_ref().map_or(0, |json| count_commas(json.text()));
+        let assets = commas + self.asset_parts.len();
+        questions.saturating_add(assets.saturating_mul(BYTES_PER_ASSET))
     }
 
     /// Returns the same for the JSON text of questions in any format.
