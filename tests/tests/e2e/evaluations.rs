@@ -299,5 +299,10 @@ async fn evaluation_goes_on_after_refused_items_and_reports_the_others() -> Resu
         reports.push(serde_json::from_slice::<Value>(&output.stdout)?);
     }
     ensure!(reports[0] == reports[1], "a repeated run reports something else");
+    gateway.instance.set_env("TOLLGATE_KEY", gateway.inference.secret.clone());
+    alpha.take_requests();
+    let alias = arguments.iter().map(|argument| if *argument == "acme/alone" { "Acme/Alone" } else { argument });
+    gateway.instance.run(&alias.collect::<Vec<_>>()).await?;
+    ensure!(alpha.take_requests().len() == 25, "an answered item was asked again under another name");
     Ok(())
 }

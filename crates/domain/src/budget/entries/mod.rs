@@ -20,7 +20,7 @@ use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageRecord};
 
 /// The version of the encoding.
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 
 /// An undecodable payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

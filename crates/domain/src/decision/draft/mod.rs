@@ -80,10 +80,10 @@ const BYTES_PER_QUESTION: usize = 256;
 const BYTES_PER_ASSET: usize = 1024;
 
 impl DecisionRequest {
-    /// Returns the most memory that its parsed questions may take beyond their text, in bytes.
+    /// Returns the most memory that the questions of a preset take for each request beyond their text, in bytes: their
+    /// evidence and outcomes. Requests share the parsed questions.
     pub fn question_structure_bytes(&self) -> usize {
-        let questions = &self.provider_input.questions;
-        questions_bytes(Some(&questions.json), questions.typed.as_deref())
+        self.provider_input.questions.count().saturating_mul(BYTES_PER_QUESTION)
     }
 }
 

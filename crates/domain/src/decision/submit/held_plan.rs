@@ -55,8 +55,9 @@ impl HoldPlanner {
         AffordablePlans::new(sub_requests, &preferred, (&self.bounds, now)).totals()
     }
 
-    /// Holds the bounds of the first attempts, of which those of the first stage begin now. If they exceed a limit, holds those of a cheaper plan and moves its
-    /// candidates to the front of `sub_requests`. Waits if other holds cause the rejection. Returns the held attempts.
+    /// Holds the bounds of the first attempts, of which those of the first stage begin now. If they exceed a limit, holds
+    /// those of a cheaper plan and moves its candidates to the front of `sub_requests`. Waits if other holds cause the
+    /// rejection. Returns the held attempts.
     async fn hold_first_attempts(
         &self,
         request: &Request,

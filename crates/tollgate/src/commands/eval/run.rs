@@ -70,7 +70,7 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
     let answered = results.take_labels(&items)?;
     let pairs = items.iter().flat_map(|item| models.iter().map(move |model| (item, model)));
     let pending: Vec<(&Item, &Model)> =
-        pairs.filter(|(item, model)| !answered.contains(&(item.id.clone(), model.name.clone()))).collect();
+        pairs.filter(|(item, model)| !answered.contains(&(item.id.clone(), model.id.clone()))).collect();
     if !pending.is_empty() {
         let cost = highest_cost(&pending, &questions, context.config.money.max_tokens_per_byte);
         // A chat model receives prompts of the server, and another server may have other settings.
@@ -309,11 +309,11 @@ impl Counts {
         }
     }
 
-    /// Counts a failure that may be of every request. The answers of earlier commands count.
+    /// Counts a failure that may be of every request.
     fn fail(&mut self, failure: FailureRow, results: &mut Results) {
         self.unanswered += 1;
         self.write(failure, results);
-        if results.rows.is_empty() && self.unanswered >= MAX_FAILURES {
+        if self.answered == 0 && self.unanswered >= MAX_FAILURES {
             self.stop = Some("all requests fail".to_owned());
         }
     }
@@ -347,7 +347,7 @@ enum Outcome {
 /// Sends a request, again while a limit asks to wait.
 async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model, is_stopped: &Cell<bool>) -> Outcome {
     let body = body(item, model, questions);
-    let row = |error| FailureRow { item: item.id.clone(), asked: model.name.clone(), error };
+    let row = |error| FailureRow { item: item.id.clone(), asked: model.id.clone(), error };
     let mut repetitions = 0;
     while !is_stopped.get() {
         let sent = server.clock.monotonic();
@@ -397,7 +397,7 @@ fn result_row(item: &Item, model: &Model, body: &str, latency: Duration) -> anyh
         item: item.id.clone(),
         labels: raw(&item.labels)?,
         state_bytes: item.state.text().len() as u64,
-        asked: model.name.clone(),
+        asked: model.id.clone(),
         id: text("/id")?,
         model: text("/model")?,
         wire: endpoint.wire.clone(),

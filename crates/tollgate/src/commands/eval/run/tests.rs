@@ -15,7 +15,7 @@ fn endpoint(wire: &str, max_questions: Option<u64>) -> ModelEndpoint {
 
 #[test]
 fn answer_of_an_unknown_endpoint_is_an_error() {
-    let model = |endpoints| Model { name: "a/b".to_owned(), id: String::new(), endpoints, overhead: 0 };
+    let model = |endpoints| Model { name: "a/b".to_owned(), id: "a/b".to_owned(), endpoints, overhead: 0 };
     let both = model(vec![endpoint("system-one", None), endpoint("system-one", None)]);
     assert_eq!(both.endpoint("Acme").map(|found| found.wire.as_str()).ok(), Some("system-one"));
     let differing = model(vec![endpoint("system-one", None), endpoint(CHAT, None)]);
@@ -58,7 +58,7 @@ fn answers_are_written_after_a_stop_and_checked_before() {
     let mut results = Results::open(&path, &header).unwrap();
     let mut unwritable = Results::read(&path).unwrap();
     let endpoints = vec![endpoint("system-one", None)];
-    let model = Model { name: "a/b".to_owned(), id: String::new(), endpoints, overhead: 0 };
+    let model = Model { name: "a/b".to_owned(), id: "a/b".to_owned(), endpoints, overhead: 0 };
     let answer = |number: usize, noul: &str| {
         let (state, labels) = (Json::string("s"), Json::parse("{}").unwrap());
         let item = Item { id: format!("{number}-a"), state, labels };
