@@ -113,11 +113,9 @@ fn check_delay(window: &FaultWindow, history: &History, rated: &[&Call], others:
     let middle = |times: &[Millis]| times.get(times.len() / 2).copied().unwrap_or_default();
     let longest = |times: &[Millis]| times.last().copied().unwrap_or_default();
     let slack = SLACK.saturating_add(history.delay);
-    // Only requests that meet the first failure wait for it: one in each process, of few in a short window.
-    let processes = PROCESSES_PER_REPLICA * history.replicas.max(1);
-    let later = &ours[..ours.len().saturating_sub(processes)];
+    // Only requests that meet the first failure wait for it.
     let rules = [
-        ("half of", middle(later), middle(&theirs).saturating_add(timeout / 2)),
+        ("half of", middle(&ours), middle(&theirs).saturating_add(timeout / 2)),
         ("one of", longest(&ours), longest(&theirs).saturating_add(timeout).saturating_add(slack)),
     ];
     let (which, took, most) = rules.into_iter().find(|(_, took, most)| took > most)?;
