@@ -35,12 +35,21 @@ impl ObjectWriter {
     /// Adds a member whose value is already JSON.
     #[must_use]
     pub fn json(mut self, name: &str, value: &str) -> Self {
-        if self.0.len() > 1 {
+        // No value ends with a brace that opens.
+        if !self.0.ends_with('{') {
             self.0.push(',');
         }
         push_string(&mut self.0, name);
         self.0.push(':');
         self.0.push_str(value);
+        self
+    }
+
+    /// Adds an object with these members.
+    #[must_use]
+    pub fn object(mut self, name: &str, members: impl FnOnce(Self) -> Self) -> Self {
+        self = members(self.json(name, "{"));
+        self.0.push('}');
         self
     }
 
@@ -138,6 +147,9 @@ mod tests {
         let object = ObjectWriter::with_type("x\u{1}").json("b\"", "[1]").shown("a", 7).maybe("no", None);
         let object = object.text_or_null("n", None::<&str>).shown_or_null("s", Some(0.1)).texts("t", ["a\"", "b"]);
         let empty = ObjectWriter::new().texts("e", [""; 0]).end();
+        let nested =
+            ObjectWriter::new().object("{", |inner| inner.text("a", "{").object("b", |none| none)).shown("c", 1);
+        assert_eq!(nested.end(), r#"{"{":{"a":"{","b":{}},"c":1}"#);
         assert_eq!(object.end(), r#"{"type":"x\u0001","b\"":[1],"a":7,"n":null,"s":0.1,"t":["a\"","b"]}"#);
         assert_eq!((ObjectWriter::new().end().as_str(), empty.as_str()), ("{}", r#"{"e":[]}"#));
     }

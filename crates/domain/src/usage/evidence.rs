@@ -102,19 +102,19 @@ pub struct QuestionOutcomes {
 impl QuestionOutcomes {
     /// Creates the outcomes.
     pub fn new(all: Vec<QuestionOutcome>) -> Self {
-        let outcome = |QuestionOutcome { verdict, stage, model, threshold, .. }: &QuestionOutcome| {
-            ObjectWriter::new()
-                .text("outcome", verdict.as_str())
-                .shown("stage", stage)
-                .text("model", model.as_str())
-                .shown_or_null("threshold", threshold.map(Probability::get))
-                .end()
+        // Names of models and questions are short; longer ones make the text grow.
+        const OUTCOME: usize = 128;
+        let write = |object: ObjectWriter, one: &QuestionOutcome| {
+            object.object(&one.question, |outcome| {
+                outcome
+                    .text("outcome", one.verdict.as_str())
+                    .shown("stage", one.stage)
+                    .text("model", one.model.as_str())
+                    .shown_or_null("threshold", one.threshold.map(Probability::get))
+            })
         };
-        let json = (!all.is_empty()).then(|| {
-            let outcomes =
-                all.iter().fold(ObjectWriter::new(), |object, one| object.json(&one.question, &outcome(one)));
-            outcomes.finish()
-        });
+        let empty = || ObjectWriter::with_capacity(all.len() * OUTCOME);
+        let json = (!all.is_empty()).then(|| all.iter().fold(empty(), write).finish());
         Self { all, json }
     }
 

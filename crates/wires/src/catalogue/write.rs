@@ -3,7 +3,7 @@
 use domain::json::{Json, ObjectWriter};
 use domain::model::{Architecture, Model, ModelId, Pricing};
 
-use crate::client::values::{array, string};
+use crate::client::{array, string};
 
 /// Members of every shown row; null if the row has no value.
 const ALWAYS: [&str; 6] = [

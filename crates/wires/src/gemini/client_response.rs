@@ -7,7 +7,7 @@ use domain::statistics::complement;
 use super::{BLOCK_REASON, PROMPT_FEEDBACK, USAGE};
 use crate::client::DecisionResponse;
 use crate::client::response::{append_provider_members, by_level, by_option, confidence, unanswered};
-use crate::client::values::string;
+use crate::client::string;
 
 /// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
 /// no answers, as this wire defines.

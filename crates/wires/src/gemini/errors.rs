@@ -6,7 +6,7 @@ use domain::json::{JsonText, ObjectWriter};
 use domain::routing::AttemptFailureKind;
 
 use crate::client::ErrorResponse;
-use crate::client::values::array;
+use crate::client::array;
 use crate::provider::{ErrorMeaning, Object, as_text, elements, string};
 
 /// The longest wait that is accepted.

@@ -6,8 +6,8 @@ use domain::question::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind
 use super::client_request::GeneratedNames;
 use super::{LABEL, PREDICATE, PROBABILITY, USAGE, VALUE};
 use crate::client::response::{append_provider_members, confidence, unanswered};
-use crate::client::values::{array, string};
 use crate::client::{DecisionResponse, ErrorResponse};
+use crate::client::{array, string};
 
 /// Writes the body: an array in question order. Generated names are written as null.
 ///

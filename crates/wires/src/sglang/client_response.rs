@@ -6,7 +6,7 @@ use domain::statistics::complement;
 
 use super::{LABEL_MASS, NO, USAGE, YES, YES_NO, is_label_mass};
 use crate::client::response::{append_provider_members, by_level, by_option, unanswered};
-use crate::client::values::string;
+use crate::client::string;
 use crate::client::{DecisionResponse, ErrorResponse};
 
 /// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider

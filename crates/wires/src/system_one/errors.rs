@@ -5,8 +5,8 @@ use domain::json::ObjectWriter;
 use domain::routing::{AttemptFailureKind, FailureCause};
 
 use crate::client::fields::{Segment, segments};
-use crate::client::values::{array, string as quoted};
 use crate::client::{ErrorLocation, ErrorResponse};
+use crate::client::{array, string as quoted};
 use crate::provider::{ErrorMeaning, Object, as_text, elements, number, string};
 
 /// Reads the numbered errors of Workers AI: `{"success": false, "errors": [{"code", "message"}]}`, where `message` may
