@@ -228,10 +228,12 @@ async fn errors_are_short_if_the_request_has_long_names() {
         assert!(text.contains("type: must be noul, choice, score or box"), "{text}");
     }
     let state = r#""state":"s","questions":{}"#;
+    let noul = r#"{"type":"noul","instructions":"?"}"#;
     for body in [
         format!(r#"{{"model":"{long}","state":"s","questions":{{"q":{{"type":"box"}}}}}}"#),
         format!(r#"{{"model":"@preset/{long}",{state}}}"#),
-        format!(r#"{{"model":"acme/judge",{state},"provider":{{"{long}":1,"order":"{long}"}}}}"#),
+        format!(r#"{{"model":"acme/judge","state":"s","questions":{{"q":{noul}}},"provider":{{"{long}":1}}}}"#),
+        format!(r#"{{"model":"acme/judge","state":"s","questions":{{"q":{noul}}},"provider":{{"order":["{long}"]}}}}"#),
     ] {
         short(&gateway.decide(&body).await);
     }

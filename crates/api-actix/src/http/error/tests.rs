@@ -41,3 +41,15 @@ fn unavailable_store_sets_retry_after() {
     assert!(!error.text().contains("db-7"));
     assert_eq!(ApiError::from(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
 }
+
+#[test]
+fn long_text_is_cut_in_the_middle_at_whole_characters() {
+    let of = |text: String| cut(text.into()).into_owned();
+    let longest = "a".repeat(MAX_TEXT_BYTES);
+    assert_eq!(of(longest.clone()), longest);
+    assert_eq!(of(format!("{longest}b")), format!("{}…{}b", "a".repeat(1_024), "a".repeat(511)));
+    // Two bytes a character, and one before them: both places are within a character.
+    let shifted = of(format!("x{}", "é".repeat(2_000)));
+    assert_eq!(shifted, format!("x{}…{}", "é".repeat(511), "é".repeat(256)));
+    assert_eq!(of(shifted.clone()), shifted, "what is cut stays");
+}
