@@ -103,6 +103,8 @@ impl Upstream {
         accepting.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
+                // Head and body are written apart: the second would wait 40 ms for the client to acknowledge the first.
+                let _ = stream.set_nodelay(true);
                 let state = Arc::clone(&shared);
                 connections.spawn(async move {
                     // The test observes connection errors at the client.
