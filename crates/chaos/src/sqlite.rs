@@ -18,9 +18,10 @@ use crate::random::Random;
 use crate::report;
 use crate::subjects::text;
 
-const DISK_MEBIBYTES: u32 = 24;
+/// Room for the records of all clients at their highest rate, 2.4 MB/s: the disk is full only when it is filled.
+const DISK_MEBIBYTES: u32 = 256;
 const CLIENTS: usize = 6;
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(50);
 const CONTAINER: &str = "sess_disk";
 /// The longest recovery.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
