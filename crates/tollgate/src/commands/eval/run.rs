@@ -26,7 +26,7 @@ use crate::commands::server_client::{ServerClient, ServerResponse};
 
 /// The longest wait before a request is repeated.
 const MAX_WAIT: Duration = Duration::from_mins(1);
-/// The most repetitions of a request.
+/// The most repetitions of a request that a server or a provider cannot serve now.
 const MAX_REPETITIONS: u32 = 20;
 /// The most different errors that are shown.
 const MAX_SHOWN: usize = 10;
@@ -98,6 +98,10 @@ struct Server {
     base_path: String,
     key: String,
     clock: SystemClock,
+    /// The monotonic time at which a request passed the limits last.
+    passed_at: Cell<Duration>,
+    /// The time without such a request after which a limit ends the command.
+    max_silence: Duration,
 }
 
 impl Server {
@@ -113,7 +117,9 @@ impl Server {
             let (address, base_path) = ask::server(context).await?;
             (ServerClient::new(address, timeout)?, base_path)
         };
-        Ok(Self { client, base_path, key, clock: SystemClock::new() })
+        let clock = SystemClock::new();
+        let passed_at = Cell::new(clock.monotonic());
+        Ok(Self { client, base_path, key, clock, passed_at, max_silence: timeout + MAX_WAIT })
     }
 
     async fn send(&self, method: &Method, path: &str, json: Option<String>) -> anyhow::Result<ServerResponse> {
@@ -122,9 +128,32 @@ impl Server {
 
     /// Reads a resource.
     async fn get(&self, path: &str) -> anyhow::Result<Json> {
-        let response = self.send(&Method::GET, path, None).await?;
-        ensure!(response.status == 200, "{}", sentence(&response));
-        Ok(Json::parse(&response.body)?)
+        loop {
+            let response = self.send(&Method::GET, path, None).await?;
+            if let Some(wait) = self.wait_for_limit(&response) {
+                tokio::time::sleep(wait).await;
+                continue;
+            }
+            ensure!(response.status == 200, "{}", sentence(&response));
+            return Ok(Json::parse(&response.body)?);
+        }
+    }
+
+    /// Returns the time after which a limit may accept the request. Other requests may take what becomes free before it,
+    /// so it is repeated as long as any request passes. `None` if no limit rejected it, or if it would wait in vain.
+    fn wait_for_limit(&self, response: &ServerResponse) -> Option<Duration> {
+        let wait = match response.status {
+            // Other requests hold the money until they end; a limit that is exhausted has no such header.
+            402 => response.retry_after,
+            429 => Some(response.retry_after.unwrap_or(Duration::from_secs(1))),
+            _ => None,
+        };
+        let now = self.clock.monotonic();
+        if wait.is_none() {
+            self.passed_at.set(now);
+        }
+        let silence = now.saturating_sub(self.passed_at.get());
+        wait.filter(|wait| *wait <= MAX_WAIT && silence <= self.max_silence)
     }
 }
 
@@ -249,6 +278,7 @@ async fn ask_all(
     let progress = Progress::requests("Asking", pending.len() as u64);
     // Requests under way are awaited after a stop: they are charged.
     let is_stopped = Cell::new(false);
+    server.passed_at.set(server.clock.monotonic());
     let asked = pending.iter().map(|(item, model)| ask(server, questions, item, model, &is_stopped));
     let mut asked = stream::iter(asked).buffer_unordered(concurrency);
     let mut counts = Counts::default();
@@ -358,25 +388,26 @@ async fn ask(server: &Server, questions: &Questions, item: &Item, model: &Model,
         };
         let latency = server.clock.monotonic().saturating_sub(sent);
         if response.status == 200 {
+            server.passed_at.set(server.clock.monotonic());
             let answer = result_row(item, model, &response.body, latency);
             return match answer {
                 Ok(answer) => Outcome::Answer(answer.into()),
                 Err(error) => Outcome::Failure(row(format!("{error:#}"))),
             };
         }
-        // Other requests hold the money until they end; a limit that is exhausted has no such header.
-        let wait = match response.status {
-            402 | 503 => response.retry_after,
-            429 => Some(response.retry_after.unwrap_or(Duration::from_secs(1))),
-            _ => None,
-        };
-        match wait {
-            Some(wait) if wait <= MAX_WAIT && repetitions < MAX_REPETITIONS => tokio::time::sleep(wait).await,
-            _ if matches!(response.status, 401 | 402 | 404 | 429) => return Outcome::Stop(sentence(&response)),
-            _ if matches!(response.status, 400 | 403 | 413) => return Outcome::Refused(row(sentence(&response))),
+        if let Some(wait) = server.wait_for_limit(&response) {
+            tokio::time::sleep(wait).await;
+            continue;
+        }
+        match (response.status, response.retry_after) {
+            (503, Some(wait)) if wait <= MAX_WAIT && repetitions < MAX_REPETITIONS => {
+                tokio::time::sleep(wait).await;
+                repetitions += 1;
+            }
+            (401 | 402 | 404 | 429, _) => return Outcome::Stop(sentence(&response)),
+            (400 | 403 | 413, _) => return Outcome::Refused(row(sentence(&response))),
             _ => return Outcome::Failure(row(sentence(&response))),
         }
-        repetitions += 1;
     }
     Outcome::NotSent
 }
