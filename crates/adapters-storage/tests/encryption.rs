@@ -114,6 +114,8 @@ async fn missing_and_wrong_keys_are_unavailable_and_change_nothing() {
         }
     }
     assert_eq!(stored(&folder, 1).await, before);
+    let keyless = SeaOrmDestinationRepository::new(open_with(&folder, None).await);
+    assert_eq!(keyless.names(None).await.unwrap(), [destination(1).named()], "to delete it after a loss of the key");
     // A row of another destination is not accepted, even with the right key.
     add(&database, 2).await;
     folder.execute(&format!("UPDATE destinations SET config = '{before}' WHERE id = '{}'", destination(2).id)).await;

@@ -11,7 +11,7 @@ use crate::authority::ManagementScope;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, WorkspaceId};
-use crate::observability::{Destination, DestinationInsert, DestinationRepository, Destinations};
+use crate::observability::{Destination, DestinationInsert, DestinationRepository, Destinations, NamedDestination};
 
 #[async_trait]
 impl DestinationRepository for MemoryDestinations {
@@ -88,6 +88,10 @@ impl DestinationRepository for MemoryDestinations {
         let total = found.len() as u64;
         let [offset, limit] = [offset, limit].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         Ok((found.into_iter().skip(offset).take(limit).collect(), total))
+    }
+
+    async fn names(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<NamedDestination>, StoreError> {
+        Ok(self.list(workspace_id).await?.iter().map(Destination::named).collect())
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {

@@ -7,7 +7,7 @@ use domain::authority::ManagementScope;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, DestinationId, WorkspaceId};
-use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository};
+use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, NamedDestination};
 use domain::secret::SecretString;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -36,6 +36,15 @@ impl SeaOrmDestinationRepository {
             self.database.cipher().decrypt(&row_name(&id), config)?;
         }
         Ok(())
+    }
+
+    /// Returns the rows of one workspace, or with `None` of all workspaces; oldest first.
+    async fn rows(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Model>, StoreError> {
+        let mut query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
+        if let Some(id) = workspace_id {
+            query = query.filter(Column::WorkspaceId.eq(id.to_string()));
+        }
+        query.all(self.database.readers()?).await.map_err(store_error)
     }
 
     /// Returns the numbers of destinations with encrypted and with plain configuration.
@@ -143,12 +152,12 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         Ok((page.collect::<Result<_, _>>()?, total))
     }
 
+    async fn names(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<NamedDestination>, StoreError> {
+        self.rows(workspace_id).await?.iter().map(to_named).collect()
+    }
+
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {
-        let mut query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
-        if let Some(id) = workspace_id {
-            query = query.filter(Column::WorkspaceId.eq(id.to_string()));
-        }
-        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        let rows = self.rows(workspace_id).await?;
         rows.into_iter().map(|row| to_destination(row, self.database.cipher())).collect()
     }
 }
@@ -196,16 +205,26 @@ fn to_row(destination: &Destination, cipher: &ColumnCipher) -> Result<Model, Sto
     })
 }
 
-fn to_destination(row: Model, cipher: &ColumnCipher) -> Result<Destination, StoreError> {
+fn to_named(row: &Model) -> Result<NamedDestination, StoreError> {
     let id: DestinationId = parse(&row.id, "destinations.id", &row.id)?;
+    Ok(NamedDestination {
+        id,
+        workspace_id: parse(&row.workspace_id, "destinations.workspace_id", id)?,
+        name: row.name.clone(),
+        updated_at: row.updated_at.map(|at| moment(at, "destinations.updated_at", id)).transpose()?,
+    })
+}
+
+fn to_destination(row: Model, cipher: &ColumnCipher) -> Result<Destination, StoreError> {
+    let NamedDestination { id, workspace_id, name, updated_at } = to_named(&row)?;
     // The parser's error may contain the input, which is secret.
     let config = cipher.decrypt(&row_name(&row.id), row.config)?;
     let config: Config = serde_json::from_str(&config).map_err(|_| corrupt("destinations.config", id))?;
     let key = |text: &String| parse::<ApiKeyId>(text, "destinations.config", id);
     Ok(Destination {
         id,
-        workspace_id: parse(&row.workspace_id, "destinations.workspace_id", id)?,
-        name: row.name,
+        workspace_id,
+        name,
         kind: DestinationKind::from_name(&row.kind).ok_or_else(|| corrupt("destinations.kind", id))?,
         url: config.url,
         headers: config.headers.into_iter().map(|(name, value)| (name, SecretString::new(value))).collect(),
@@ -215,6 +234,6 @@ fn to_destination(row: Model, cipher: &ColumnCipher) -> Result<Destination, Stor
         sampling: config.sampling,
         api_key_ids: config.api_key_ids.map(|all| all.iter().map(key).collect()).transpose()?,
         created_at: moment(row.created_at, "destinations.created_at", id)?,
-        updated_at: row.updated_at.map(|at| moment(at, "destinations.updated_at", id)).transpose()?,
+        updated_at,
     })
 }

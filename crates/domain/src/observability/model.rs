@@ -55,12 +55,43 @@ named_enum! {
     }
 }
 
-impl Destination {
-    /// Returns the version of the writable members. Every change sets another update time; a digest of the members
-    /// would reveal short secrets.
+/// A destination without its settings, which is readable without the key of its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDestination {
+    /// The id.
+    pub id: DestinationId,
+    /// The workspace whose requests are sent.
+    pub workspace_id: WorkspaceId,
+    /// The display name.
+    pub name: String,
+    /// The time of the last change.
+    pub updated_at: Option<DateTime<Utc>>,
+}
+
+impl NamedDestination {
+    /// Returns the version of the writable members.
     pub fn version(&self) -> Version {
-        let updated_at = self.updated_at.map(|at| at.timestamp_millis());
-        RowHasher::new("destination").text(self.id.to_string().as_str()).number(updated_at).finish().into()
+        version(self.id, self.updated_at)
+    }
+}
+
+/// Returns the version of a destination. Every change sets another update time; a digest of the members would reveal
+/// short secrets.
+fn version(id: DestinationId, updated_at: Option<DateTime<Utc>>) -> Version {
+    let updated_at = updated_at.map(|at| at.timestamp_millis());
+    RowHasher::new("destination").text(id.to_string().as_str()).number(updated_at).finish().into()
+}
+
+impl Destination {
+    /// Returns the version of the writable members.
+    pub fn version(&self) -> Version {
+        version(self.id, self.updated_at)
+    }
+
+    /// Returns the destination without its settings.
+    pub fn named(&self) -> NamedDestination {
+        let Self { id, workspace_id, name, updated_at, .. } = self;
+        NamedDestination { id: *id, workspace_id: *workspace_id, name: name.clone(), updated_at: *updated_at }
     }
 
     /// The operator's collector, which receives traces of all workspaces and exists in the configuration only.

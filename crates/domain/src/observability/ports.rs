@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus};
+use super::{DeadLetterRetry, Delivery, Destination, DueMessage, NamedDestination, OutboxStatus};
 use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
 use crate::budget::BudgetAlert;
@@ -60,6 +60,10 @@ pub trait DestinationRepository: Send + Sync {
         offset: u64,
         limit: u64,
     ) -> Result<(Vec<Destination>, u64), StoreError>;
+
+    /// Lists what names the destinations of one workspace, or with `None` of all workspaces; oldest first. It needs no
+    /// key of secrets.
+    async fn names(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<NamedDestination>, StoreError>;
 
     /// Lists the destinations of one workspace, or with `None` of all workspaces; oldest first.
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError>;

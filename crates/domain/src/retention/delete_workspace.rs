@@ -167,7 +167,7 @@ impl DeleteWorkspace {
             self.delete_files(id).await?;
         }
         if with.contains(&WorkspaceContent::Destinations) {
-            for destination in self.destinations.destinations.list(Some(id)).await? {
+            for destination in self.destinations.destinations.names(Some(id)).await? {
                 unless_gone(self.destinations.delete(&Change::plain(by), &destination.id.to_string()).await)?;
             }
         }

@@ -61,6 +61,10 @@ async fn list_is_oldest_first(stores: &Stores) {
     assert_eq!(listed(None).await, [destination(1, 1), destination(2, 2), destination(3, 1)]);
     assert_eq!(listed(Some(workspace_id(1))).await, [destination(1, 1), destination(3, 1)]);
     assert_eq!(listed(Some(workspace_id(9))).await, []);
+    for of in [None, Some(workspace_id(1)), Some(workspace_id(9))] {
+        let named: Vec<_> = listed(of).await.iter().map(Destination::named).collect();
+        assert_eq!(stores.destinations.names(of).await.unwrap(), named);
+    }
     let page =
         async |within: &ManagementScope, offset, limit| stores.destinations.page(within, offset, limit).await.unwrap();
     assert_eq!(page(&ManagementScope::UNRESTRICTED, 1, 1).await, (vec![destination(2, 2)], 3));

@@ -57,6 +57,24 @@ async fn deliveries_wait_for_the_key_of_their_destination() -> Result<()> {
 }
 
 #[tokio::test]
+async fn destination_is_deleted_after_a_loss_of_the_key() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::status(200)).await?;
+    let plain = local_receivers("");
+    let mut instance = Instance::new(&format!("{plain}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n"))?;
+    instance.set_env("SECRETS_KEY", KEY);
+    let gateway = TestGateway::of(instance).await?;
+    let id = create(&gateway, &webhook(&receiver)).await?;
+    gateway.server.stop().await?;
+    gateway.instance.configure(&plain)?;
+    let said = gateway.instance.refused_serving().await?;
+    ensure!(said.contains(&id), "it names no destination: {said}");
+    gateway.instance.json(&["destination", "delete", &id]).await?;
+    let server = gateway.instance.serve().await?;
+    create(&TestGateway { server, ..gateway }, &webhook(&receiver)).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn only_servers_and_users_of_secrets_need_the_variable_of_the_key() -> Result<()> {
     let receiver = Upstream::start(Behaviour::status(200)).await?;
     let encrypted = format!("{}[storage]\nencryption_key = \"env:SECRETS_KEY\"\n", local_receivers(""));

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::fields::audited;
+use super::fields::{audited, audited_unreadable};
 use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
 use crate::authority::Right;
 use crate::change::Change;
@@ -128,7 +128,8 @@ fn next_update_time(now: DateTime<Utc>, last: Option<DateTime<Utc>>) -> DateTime
 }
 
 impl ManageDestinations {
-    /// Deletes the destination and its pending messages.
+    /// Deletes the destination and its pending messages, also one whose settings cannot be read, such as after a loss of
+    /// their key. The audit entry of such a deletion has its name alone.
     ///
     /// # Errors
     /// An unknown destination, or a version of it that the caller does not accept; concurrent changes; a store failure.
@@ -136,10 +137,13 @@ impl ManageDestinations {
         let by = change.by();
         by.check(Right::Write)?;
         for _ in 0..MAX_ATTEMPTS {
-            let before = self.get(by, id).await?;
-            change.check_version(before.version())?;
-            let audit = audited(by.actor(), "destination.delete", before.id, Some(&before), None);
-            if self.destinations.delete(before.id, before.updated_at, &change.audited(audit, &())).await? {
+            let named = self.named(by, id).await?;
+            change.check_version(named.version())?;
+            let audit = match self.destinations.find(named.id).await {
+                Ok(before) => audited(by.actor(), "destination.delete", named.id, before.as_ref(), None),
+                Err(_) => audited_unreadable(by.actor(), &named),
+            };
+            if self.destinations.delete(named.id, named.updated_at, &change.audited(audit, &())).await? {
                 return Ok(());
             }
         }

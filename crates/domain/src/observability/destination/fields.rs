@@ -7,7 +7,7 @@ use crate::audit::{Actor, AuditDraft};
 use crate::edit::Edit;
 use crate::ids::{DestinationId, WorkspaceId};
 use crate::json::{Json, ObjectWriter};
-use crate::observability::Destination;
+use crate::observability::{Destination, NamedDestination};
 use crate::secret::SecretString;
 
 /// Unchecked fields of a destination; `None` is absent. Without `Debug`, because it holds secrets.
@@ -267,6 +267,16 @@ pub(super) fn audited(
     }
     let details = details.finish();
     AuditDraft::done(actor, action, format!("destination {id}"), details)
+}
+
+/// Returns the audit entry of the deletion of a destination whose settings cannot be read.
+pub(super) fn audited_unreadable(actor: &Actor, destination: &NamedDestination) -> AuditDraft {
+    let before = ObjectWriter::new()
+        .text("workspace_id", destination.workspace_id.to_string())
+        .text("name", &destination.name)
+        .finish();
+    let details = ObjectWriter::new().json("before", before.text()).finish();
+    AuditDraft::done(actor, "destination.delete", format!("destination {}", destination.id), details)
 }
 
 fn view(destination: &Destination) -> Json {

@@ -8,21 +8,32 @@ use crate::authority::Authority;
 use crate::edit::Edit;
 use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::naming::{NameError, only_match};
-use crate::observability::Destination;
+use crate::observability::{Destination, NamedDestination};
 use crate::secret::ApiKeyHash;
 
 impl ManageDestinations {
-    /// Returns the destination with this id, or with this unique name. A workspace has few destinations, and every
-    /// server has all of them in memory, so a name is looked up in the list.
+    /// Returns the destination with this id, or with this unique name.
     ///
     /// # Errors
     /// No destination or several ones have the name; a store failure.
     pub async fn get(&self, by: &Authority, name: &str) -> Result<Destination, DestinationError> {
-        let mut found: Vec<Destination> = match name.parse::<DestinationId>() {
-            Ok(id) => self.destinations.find(id).await?.into_iter().collect(),
-            Err(_) => self.destinations.list(None).await?.into_iter().filter(|one| one.name == name).collect(),
+        let id = match name.parse() {
+            Ok(id) => id,
+            Err(_) => self.named(by, name).await?.id,
         };
-        found.retain(|one| by.sees(one.workspace_id));
+        let found = self.destinations.find(id).await?.filter(|one| by.sees(one.workspace_id));
+        Ok(found.ok_or(NameError::Unknown)?)
+    }
+
+    /// Names the destination with this id, or with this unique name. A workspace has few destinations, and every server
+    /// has all of them in memory, so a name is looked up in the list.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(super) async fn named(&self, by: &Authority, name: &str) -> Result<NamedDestination, DestinationError> {
+        let id = name.parse::<DestinationId>().ok();
+        let mut found = self.destinations.names(None).await?;
+        found.retain(|one| by.sees(one.workspace_id) && id.map_or(one.name == name, |id| one.id == id));
         Ok(only_match(found, |one| one.id.to_string())?)
     }
 

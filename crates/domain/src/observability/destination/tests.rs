@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 
 use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
@@ -524,6 +525,27 @@ fn sampling_rate_is_exact_decimal() {
         assert_eq!(url::parse_sampling_rate(text), None, "{text}");
     }
     assert_eq!([1, 2_500, 10_000].map(url::format_sampling_rate), ["0.0001", "0.25", "1"]);
+}
+
+#[tokio::test]
+async fn destination_is_deleted_although_its_settings_cannot_be_read() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let mut unreadable = MockDestinationRepository::new();
+    let (named, store) = (made.named(), fixture.store.destinations());
+    unreadable.expect_names().returning(move |_| Ok(vec![named.clone()]));
+    unreadable.expect_find().returning(|_| Err(StoreError::unavailable("the key is lost")));
+    unreadable.expect_delete().returning(move |id, seen, audit| store.delete(id, seen, audit).now_or_never().unwrap());
+    let ports = ManageDestinations { destinations: Arc::new(unreadable), ..fixture.ports.clone() };
+    let by = Authority::system();
+    let stale = Some(IfMatch::Versions(Vec::new()));
+    let refused = ports.delete(&Change::conditional(&by, stale), &made.name).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::PreconditionFailed);
+    ports.delete(&Change::plain(&by), &made.name).await.unwrap();
+    assert_eq!(fixture.store.destinations().list(None).await.unwrap(), []);
+    let entry = &fixture.store.audit_log().newest(1).await.unwrap()[0];
+    let expected = format!(r#"{{"before":{{"workspace_id":"{}","name":"{}"}}}}"#, made.workspace_id, made.name);
+    assert_eq!((entry.action.as_str(), entry.details.text()), ("destination.delete", expected.as_str()));
 }
 
 #[tokio::test]
