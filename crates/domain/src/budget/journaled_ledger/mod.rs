@@ -167,9 +167,24 @@ impl JournaledLedger {
         lock(&self.state.workspaces.get(workspace)).allowances.status(counter).free
     }
 
-    /// Folds all charges until now.
+    /// Folds all charges until now. Callers that wait together for a store that fails get one error: their own attempts
+    /// would wait for its time limit one after the other.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        self.keeper.lock().await.flush().await
+        let away = || StoreError::unavailable("the store does not accept the charges of this process");
+        let mut keeper = match self.keeper.try_lock() {
+            Some(keeper) => keeper,
+            None if self.state.is_store_away() => return Err(away()),
+            None => {
+                let keeper = self.keeper.lock().await;
+                if self.state.is_store_away() {
+                    return Err(away());
+                }
+                keeper
+            }
+        };
+        let flushed = keeper.flush().await;
+        self.state.set_store_away(flushed.is_err());
+        flushed
     }
 
     /// Returns true if the journal may have charges that the store lacks.

@@ -103,6 +103,25 @@ pub(super) async fn request_that_waits_for_a_round_fails_with_it(machine: &Ledge
     fixture.audit().await;
 }
 
+pub(super) async fn callers_that_wait_together_for_a_failing_store_get_one_error(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 100).await;
+    let process = fixture.process(1);
+    process.hold(1, 60).await.unwrap().unwrap();
+    process.charge(1, 50).await.unwrap();
+    process.store.set(StoreFault::TimesOut);
+    let mut first = Box::pin(process.ledger.flush());
+    assert!(poll_immediate(&mut first).await.is_none(), "the store does not answer yet");
+    let mut second = pin!(process.ledger.flush());
+    assert!(poll_immediate(&mut second).await.is_none(), "the first has its turn");
+    process.store.set(StoreFault::Hangs);
+    assert!(first.await.is_err());
+    let waited = poll_immediate(second).await.expect("no attempt of its own that would hang");
+    assert!(matches!(waited, Err(StoreError::Unavailable(_))));
+    process.store.set(StoreFault::None);
+    process.ledger.flush().await.unwrap();
+    fixture.audit().await;
+}
+
 pub(super) async fn answered_request_does_not_wait_for_the_draw_of_a_later_one(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 100).await;
     let process = fixture.process(1);

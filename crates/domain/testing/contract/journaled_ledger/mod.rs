@@ -22,6 +22,7 @@ use self::{
     },
     folding::{
         answered_request_does_not_wait_for_the_draw_of_a_later_one, any_lost_answer_is_made_up_for,
+        callers_that_wait_together_for_a_failing_store_get_one_error,
         charge_that_waits_for_the_disk_is_an_error_and_is_charged_once,
         closed_process_has_folded_everything_and_returned_its_allowances, draw_with_a_lost_answer_is_granted_once,
         fold_and_return_with_lost_answers_take_effect_once, folding_of_a_long_journal_leaves_turns_to_requests,
@@ -87,6 +88,7 @@ suite! {
         request_waits_for_the_store_only_while_its_counter_is_cold,
         hold_fails_as_unavailable_while_the_store_is_away_and_never_as_a_limit,
         answered_request_does_not_wait_for_the_draw_of_a_later_one,
+        callers_that_wait_together_for_a_failing_store_get_one_error,
         request_does_not_queue_behind_a_store_that_failed_and_hangs,
         known_limits_are_used_after_a_second_without_response,
         request_that_waits_for_a_round_fails_with_it,
