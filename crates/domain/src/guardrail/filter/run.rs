@@ -1,7 +1,7 @@
 //! Text that is split over neighbouring strings.
 //!
 //! Neighbours are joined without a separator and with a space. A match counts if it spans several of them and none of
-//! them has its own match of the same filter at that position.
+//! them has its own match of the same filter at that position, except for private keys.
 //!
 //! Many neighbours are joined in windows, so that the memory of a run does not depend on their number. The beginning of
 //! a window repeats text for the context of matches, and its end is text that a match may reach into.
@@ -13,6 +13,7 @@ use super::compile::Matcher;
 use super::found::{Node, NodeKind};
 use super::search::Pass;
 use super::text::{Views, ends};
+use crate::guardrail::BuiltinFilter;
 use crate::usage::FilterAction;
 
 /// The number of bytes at the beginning and end of a long string that take part in joining. Split text lies at the ends
@@ -222,7 +223,11 @@ impl Run {
         if is_custom && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
             return;
         }
-        for (place, fragment) in &fragments {
+        // The first line of a private key is a match by itself; the lines that have the key are none.
+        let is_whole_key = matches!(filter.matcher, Matcher::Builtin(BuiltinFilter::Secrets))
+            && text[fragments[0].1.clone()].starts_with("-----BEGIN")
+            && text[fragments[fragments.len() - 1].1.clone()].ends_with("-----");
+        for (place, fragment) in fragments.iter().filter(|_| !is_whole_key) {
             let has_own = search.has_match_in(index, &self.pieces[*place].views(text), fragment);
             let is_exempt = filter.action == FilterAction::Redact || *is_rescan;
             if has_own

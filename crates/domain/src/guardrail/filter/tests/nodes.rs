@@ -78,6 +78,31 @@ fn digits_in_adjacent_cells_do_not_match_patterns() {
 }
 
 #[test]
+fn private_key_in_several_strings_is_redacted_with_all_its_lines() {
+    let lines = [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "MIIEowIBAAKCAQEA0Z3VS5",
+        "q8pX0h7Jt4NwY2+/x==",
+        "-----END RSA PRIVATE KEY-----",
+    ];
+    let contents = lines.map(|line| format!(r#"{{"role":"user","content":"{line}"}}"#)).join(",");
+    let strings = lines.map(|line| format!("\"{line}\"")).join(",");
+    for state in
+        [format!("[\"see\",{strings},\"and more\"]"), format!(r#"{{"lines":[{strings}]}}"#), format!("[{contents}]")]
+    {
+        let filtered = sent(&all(Redact), &state).unwrap();
+        assert!(!lines.iter().any(|line| filtered.contains(line)), "{filtered}");
+        assert_eq!(
+            (filtered.contains("see"), filtered.contains("more")),
+            (state.contains("see"), state.contains("more"))
+        );
+    }
+    // Without its end, the text behind it may be anything.
+    let begun = sent(&all(Redact), r#"["-----BEGIN RSA PRIVATE KEY-----","is how it begins"]"#).unwrap();
+    assert_eq!(begun, r#"["[SECRET]","is how it begins"]"#);
+}
+
+#[test]
 fn long_strings_are_joined_at_their_ends() {
     let filters = custom("zebra", Redact, Some("Z"));
     for length in [100, 4_096, 8_192, 8_193, 50_000] {
