@@ -45,7 +45,7 @@ impl From<ParseError> for HeadError {
         Self::Malformed(match error {
             ParseError::TooLarge => return Self::TooLarge,
             ParseError::Method => "the method is not valid",
-            ParseError::Uri(_) => "the request target is not valid",
+            ParseError::Uri(_) => "the request target is not valid, or is longer than 65,534 bytes",
             ParseError::Version => "the version is not HTTP/1.0 or HTTP/1.1",
             ParseError::Header => "a header field is not valid, is repeated, is missing, or contradicts another one",
             _ => "it is not HTTP/1.1",

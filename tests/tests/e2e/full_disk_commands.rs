@@ -39,6 +39,7 @@ const WRITES: &[&str] = &[
     "preset create triage --from preset.json",
     "preset designate triage 1",
     "preset archive triage",
+    "preset activate triage",
     "catalogue import rows.json",
     "container put box new/f large",
     "container rm box f",

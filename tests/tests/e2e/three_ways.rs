@@ -88,6 +88,7 @@ pub const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("labels import labels.jsonl --source reference", "", Always),
     ("labels export {way} --workspace {workspace} --output {way}.labels", "", Always),
     ("preset archive {way} --workspace {workspace}", "", Always),
+    ("preset activate {way} --workspace {workspace}", "", Always),
     ("container list {way}", "", ForOperator),
     ("container get {way} a.txt --output {way}.file", "", ForOperator),
     ("container rm {way} a.txt", "", ForOperator),

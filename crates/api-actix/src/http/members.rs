@@ -130,13 +130,15 @@ pub(crate) fn boolean(name: &str, value: &Json) -> Result<bool, ApiError> {
 /// Reads an amount exactly: a number, never through a float.
 pub(crate) fn amount(name: &str, value: &Json) -> Result<Usd, ApiError> {
     let number = (value.kind() == JsonKind::Number).then(|| value.text().parse().ok()).flatten();
-    number.ok_or_else(|| invalid(name, "must be an amount of USD: a number with at most 12 decimals, or null"))
+    number.ok_or_else(|| {
+        invalid(name, "must be an amount of USD: a number up to 9223372.036854775807 with at most 12 decimals")
+    })
 }
 
 /// Reads a rate per minute.
 pub(crate) fn rate(name: &str, value: &Json) -> Result<u32, ApiError> {
     let number = value.text().parse().ok().filter(|number| *number >= 1);
-    number.ok_or_else(|| invalid(name, "must be a whole number of at least 1, or null"))
+    number.ok_or_else(|| invalid(name, "must be a whole number from 1 to 4294967295"))
 }
 
 /// Creates the error of a member of the body.

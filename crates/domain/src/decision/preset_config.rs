@@ -45,6 +45,10 @@ impl PresetConfig {
         } else if otherwise.is_some() {
             return Err(InvalidDecision::new("otherwise", "requires stages"));
         }
+        let is_empty = |models: &Json| models.elements().is_some_and(|models| models.is_empty());
+        if draft.model.is_none() && draft.models.as_ref().is_none_or(is_empty) {
+            return Err(InvalidDecision::new("models", "is required, or stages"));
+        }
         let request = draft.check()?;
         if request.preset_slug().is_some() {
             return Err(InvalidDecision::new("model", "must be a model, not a preset"));

@@ -72,7 +72,8 @@ fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
 /// The highest number of characters of a name in the message.
 const MAX_CHARS: usize = 64;
 
-/// Returns the message for an unknown member: its name, and the most similar known name if half of it is the same.
+/// Returns the message for an unknown member: its name, and the most similar known name if half of it is the same or it is
+/// the beginning of that.
 pub fn unknown_member<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     unknown_name("member", name, known)
 }
@@ -81,8 +82,10 @@ pub fn unknown_member<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 pub fn unknown_name<'a>(kind: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let shown: String = name.chars().take(MAX_CHARS).collect();
     let distance = |other: &str| strsim::damerau_levenshtein(&shown, other);
-    let nearest = known.into_iter().map(|other| (distance(other), other)).min();
-    match nearest.filter(|(distance, _)| 2 * distance <= shown.chars().count()) {
+    let is_similar = |(distance, other): &(usize, &str)| {
+        2 * distance <= shown.chars().count() || !shown.is_empty() && other.starts_with(&shown)
+    };
+    match known.into_iter().map(|other| (distance(other), other)).filter(is_similar).min() {
         Some((_, nearest)) => format!("unknown {kind} {shown:?}; the nearest known {kind} is {nearest:?}"),
         None => format!("unknown {kind} {shown:?}"),
     }
@@ -166,6 +169,9 @@ mod unknown_member_tests {
             r#"unknown member "content_filter_builtin"; the nearest known member is "content_filter_builtins""#
         );
         assert_eq!(unknown_member("unheard_of", known), r#"unknown member "unheard_of""#);
+        let shortened = unknown_member("limit", ["limit_usd", "name"]);
+        assert_eq!(shortened, r#"unknown member "limit"; the nearest known member is "limit_usd""#);
+        assert_eq!(unknown_member("", known), r#"unknown member """#);
         let message = unknown_member(&"\u{1}".repeat(10_000), []);
         assert!(message.len() < 600 && !message.contains('\u{1}'), "{message}");
     }

@@ -75,9 +75,12 @@ pub enum PutContainerFileError {
     /// The container would have too many bytes.
     #[error("the container may have {0} bytes, and the file does not fit; delete files")]
     ContainerFull(u64),
-    /// A file is where a folder is needed, or the other way around.
+    /// A file is where a folder is needed.
     #[error("path: {0} is a file, and a file cannot be a folder, too")]
     PathConflict(String),
+    /// A folder is at the path.
+    #[error("path: {0} is a folder, which a file does not replace")]
+    IsFolder(String),
     /// A folder, a link or a special file is in the way.
     #[error("path: a folder, a link or a special file is in the way, which a file does not replace")]
     Occupied,
@@ -108,7 +111,7 @@ impl PutContainerFileError {
             Self::Store(store) => store.kind(),
             Self::TooLarge(_) => ErrorKind::PayloadTooLarge,
             Self::TooManyFiles(_) | Self::ContainerFull(_) => ErrorKind::Forbidden,
-            Self::PathConflict(_) | Self::Occupied => ErrorKind::Conflict,
+            Self::PathConflict(_) | Self::IsFolder(_) | Self::Occupied => ErrorKind::Conflict,
             Self::NameTooLong => ErrorKind::InvalidRequest,
         }
     }
@@ -200,7 +203,7 @@ impl PutContainerFile {
                     return Err(PutContainerFileError::PathConflict(other.to_owned()));
                 }
                 if is_inside(other, path.as_str()) {
-                    return Err(PutContainerFileError::PathConflict(path.as_str().to_owned()));
+                    return Err(PutContainerFileError::IsFolder(path.as_str().to_owned()));
                 }
                 stored.files += 1;
                 stored.bytes = stored.bytes.saturating_add(object.size_bytes);

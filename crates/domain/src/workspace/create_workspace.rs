@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::changes::differences;
-use super::{
-    MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceInsertion, WorkspaceName, WorkspaceRepository,
-};
+use super::{Workspace, WorkspaceChange, WorkspaceError, WorkspaceInsertion, WorkspaceName, WorkspaceRepository};
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::{Authority, ManagementScope, Right};
@@ -14,6 +12,9 @@ use crate::json::ObjectWriter;
 use crate::rate::RateLimits;
 use crate::secret::ApiKeySecret;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
+
+/// The number of attempts at a slug. Each that fails means that another workspace got it.
+const MAX_SLUGS: u32 = 256;
 
 /// Creates workspaces.
 pub struct CreateWorkspace {
@@ -46,7 +47,7 @@ impl CreateWorkspace {
         if draft.default_guardrail_id.is_some() {
             return Err(WorkspaceError::UnknownGuardrail);
         }
-        for _ in 0..MAX_ATTEMPTS {
+        for _ in 0..MAX_SLUGS {
             let slug = match settings.slug {
                 Some(_) => draft.slug.clone(),
                 None => self.workspaces.free_slug(&draft.slug).await?,

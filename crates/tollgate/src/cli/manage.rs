@@ -522,4 +522,10 @@ pub enum PresetCommand {
         #[command(flatten)]
         preset: NamedPreset,
     },
+    /// Make an archived preset active again
+    Activate {
+        /// The preset
+        #[command(flatten)]
+        preset: NamedPreset,
+    },
 }

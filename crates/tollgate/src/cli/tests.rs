@@ -69,6 +69,7 @@ fn documented_commands_are_parsed() {
         "preset show triage",
         "preset designate triage 2",
         "preset archive triage",
+        "preset activate triage",
         "guardrail show g",
         "guardrail delete g",
         "guardrail assign g h1 h2",

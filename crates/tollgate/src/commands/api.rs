@@ -288,6 +288,18 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// Returns the id of the default workspace, else of the only one that the caller sees.
+    ///
+    /// # Errors
+    /// The caller sees others; or as of [`Self::call`].
+    pub async fn default_workspace(&self) -> anyhow::Result<String> {
+        let all = elements(&self.list("/workspaces", &[]).await?);
+        let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
+        let chosen = all.iter().find(is_default).or_else(|| all.first().filter(|_| all.len() == 1));
+        let id = chosen.and_then(|chosen| text_at(chosen, "/id"));
+        id.context("name a workspace: the key does not manage the default one")
+    }
+
     /// Returns the id of a workspace by its id or any name that the server resolves.
     ///
     /// # Errors
@@ -399,6 +411,10 @@ fn subject(path: &str) -> String {
     }
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    if let ["model" | "models", author, slug, ..] = segments[..] {
+        let name = format!("{author}/{slug}");
+        return format!("model {:?}", percent_decode_str(&name).decode_utf8_lossy());
+    }
     let is_collection = |name: &str| name.ends_with('s') && name != "assignments";
     let named = segments.windows(2).rev().find(|pair| is_collection(pair[0])).map(|pair| (pair[0], pair[1]));
     let (collection, name) = named.unwrap_or_else(|| (segments.last().copied().unwrap_or("resource"), ""));
@@ -494,6 +510,8 @@ mod tests {
             ("/containers/c/files/f", "file \"f\""),
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
             ("/keys", "key"),
+            ("/model/acme/judge", "model \"acme/judge\""),
+            ("/models/acme/judge/endpoints", "model \"acme/judge\""),
             ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
             ("/observability/destinations/d", "destination \"d\""),
         ] {

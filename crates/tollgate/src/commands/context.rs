@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 use adapters_system::OsUser;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use domain::audit::Actor;
 use domain::authority::Authority;
@@ -192,8 +192,9 @@ pub fn parse_timestamp(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>
     if let Ok(day) = text.parse::<NaiveDate>() {
         return Ok(day.and_time(NaiveTime::MIN).and_utc());
     }
-    let at = DateTime::parse_from_rfc3339(text).with_context(|| {
-        format!(
+    // The parser's reason would be about times, also for a date with a month that does not exist.
+    let at = DateTime::parse_from_rfc3339(text).map_err(|_| {
+        anyhow!(
             "{option} {text:?} is neither a date nor an RFC 3339 time, for example 2027-01-31 or 2027-01-31T00:00:00Z"
         )
     })?;

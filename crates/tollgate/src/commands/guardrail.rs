@@ -148,13 +148,9 @@ async fn set_default(api: &Api<'_>, id: &str) -> anyhow::Result<ExitCode> {
 }
 
 async fn clear_default(api: &Api<'_>, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let workspace = if let Some(workspace) = workspace {
-        workspace.to_owned()
-    } else {
-        let all = elements(&api.list("/workspaces", &[]).await?);
-        let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
-        let default = all.iter().find(is_default).and_then(|one| text_at(one, "/id"));
-        default.context("there is no default workspace")?
+    let workspace = match workspace {
+        Some(workspace) => workspace.to_owned(),
+        None => api.default_workspace().await?,
     };
     change_default(api, &workspace, Some(null())).await
 }

@@ -18,7 +18,10 @@ pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCo
     match command {
         PresetCommand::Create { preset, from } => {
             let created = api.call(Method::POST, &path(&preset, "/decisions"), Some(&read_json(&from)?)).await?;
-            api.show_next(&created, "ask @preset/{} --from FILE", "/data/slug")
+            // The status stays that of the versions before.
+            let is_archived = text_at(&created, "/data/status").as_deref() == Some("archived");
+            let next = if is_archived { "preset activate {}" } else { "ask @preset/{} --from FILE" };
+            api.show_next(&created, next, "/data/slug")
         }
         PresetCommand::List { workspace } => {
             let list = api.list("/presets", &[("workspace_id", workspace.as_deref())]).await?;
@@ -31,6 +34,7 @@ pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCo
             update(api, &preset, "designated_version_id", &id).await
         }
         PresetCommand::Archive { preset } => update(api, &preset, "status", "archived").await,
+        PresetCommand::Activate { preset } => update(api, &preset, "status", "active").await,
     }
 }
 

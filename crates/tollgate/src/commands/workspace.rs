@@ -71,15 +71,10 @@ fn path_of(workspace: &str) -> String {
 
 /// Returns the path of the named workspace, else of the default one, else of the only one.
 async fn path(api: &Api<'_>, workspace: &NamedWorkspace) -> anyhow::Result<String> {
-    if let Some(name) = workspace.id() {
-        return Ok(path_of(name));
+    match workspace.id() {
+        Some(name) => Ok(path_of(name)),
+        None => Ok(path_of(&api.default_workspace().await?)),
     }
-    let all = api.list("/workspaces", &[]).await?;
-    let all = pointer(&all, "/data").and_then(|data| data.elements()).unwrap_or_default();
-    let is_default = |one: &&Json| pointer(one, "/is_default").is_some_and(|value| value.text() == "true");
-    let chosen = all.iter().find(is_default).or_else(|| all.first().filter(|_| all.len() == 1));
-    let id = chosen.and_then(|chosen| text_at(chosen, "/id"));
-    Ok(path_of(&id.context("name a workspace: the key does not manage the default one")?))
 }
 
 async fn update(api: &Api<'_>, path: &str, members: &[(&str, Option<Json>)]) -> anyhow::Result<ExitCode> {

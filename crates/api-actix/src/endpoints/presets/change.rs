@@ -138,7 +138,7 @@ mod tests {
                 "unknown member \"state\"; the nearest known member is \"stages\"",
             ),
             (format!(r#"{{"model":"a/b","model":"a/c",{questions}}}"#), "model: is in the body more than once"),
-            (format!(r#"{{"models":[],{questions}}}"#), "model: is required"),
+            (format!(r#"{{"models":[],{questions}}}"#), "models: is required, or stages"),
         ] {
             assert_eq!(config(&text).unwrap_err(), expected, "{text}");
         }

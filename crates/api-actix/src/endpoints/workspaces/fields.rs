@@ -158,8 +158,8 @@ mod tests {
             (r#"{"name":null}"#, "name: must be a string"),
             (r#"{"slug":1}"#, "slug: must be a string"),
             (r#"{"suspended":"true"}"#, "suspended: must be true or false"),
-            (r#"{"requests_per_minute":0}"#, "requests_per_minute: must be a whole number of at least 1, or null"),
-            (r#"{"tokens_per_minute":4294967296}"#, "tokens_per_minute: must be a whole number of at least 1, or null"),
+            (r#"{"requests_per_minute":0}"#, "requests_per_minute: must be a whole number from 1 to 4294967295"),
+            (r#"{"tokens_per_minute":4294967296}"#, "tokens_per_minute: must be a whole number from 1 to 4294967295"),
             (
                 r#"{"default_guardrail_id":"g"}"#,
                 "default_guardrail_id: must be the id of a guardrail of the workspace, or null",

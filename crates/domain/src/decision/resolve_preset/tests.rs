@@ -109,13 +109,14 @@ fn config_has_models_and_typed_questions_and_is_written_as_read() {
     assert_eq!(json.text(), format!(r#"{{"models":["a/b","a/c"],{questions}}}"#));
     assert_eq!(config(json.text()), Ok(read));
     for (text, expected) in [
-        (format!("{{{questions}}}"), "model: is required"),
+        (format!("{{{questions}}}"), "models: is required, or stages"),
+        (format!(r#"{{"models":[],{questions}}}"#), "models: is required, or stages"),
         (format!(r#"{{"model":"@preset/a",{questions}}}"#), "questions: must be {} with a preset"),
         (r#"{"model":"@preset/a","questions":{}}"#.to_owned(), "model: must be a model, not a preset"),
         (r#"{"model":"a/b"}"#.to_owned(), "questions: is required"),
         (r#"{"model":"a/b","questions":{}}"#.to_owned(), "questions: must have at least one question"),
         (r#"{"model":"a/b","questions":{"q":1}}"#.to_owned(), "questions: must be an object that maps names"),
-        ("[]".to_owned(), "model: is required"),
+        ("[]".to_owned(), "models: is required, or stages"),
     ] {
         let fault = config(&text).unwrap_err();
         assert!(fault.starts_with(expected), "{text}: {fault}");
@@ -148,7 +149,7 @@ fn stages_are_read_as_they_were_written() {
     assert_eq!(config(&nulls), config(&format!(r#"{{"model":"a/b",{questions}}}"#)));
     let nulls = format!(r#"{{"stages":[{{"model":"a/b","accept":null}}],"otherwise":null,"model":null,{questions}}}"#);
     assert_eq!(config(&nulls), read(r#"[{"model":"a/b"}]"#));
-    assert!(read("null").unwrap_err().starts_with("model: is required"));
+    assert!(read("null").unwrap_err().starts_with("models: is required"));
 
     let one = |accept: &str| read(&format!(r#"[{{"model":"a/b","accept":{accept}}}]"#)).unwrap_err();
     for (accept, expected) in [

@@ -1,5 +1,6 @@
 //! The archive of a backup: its entries and its manifest.
 
+use std::fmt;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -281,10 +282,15 @@ impl ByteSource for EntryContent {
                 state.hash.update(&piece);
                 Ok(Some(piece))
             }
-            Some(Err(error)) => Err(StoreError::unavailable(error)),
-            Some(Ok(Item::Entry { .. })) | None => Err(StoreError::unavailable("the archive ends within an entry")),
+            Some(Err(error)) => Err(damaged(&error)),
+            Some(Ok(Item::Entry { .. })) | None => Err(damaged(&"the archive ends within an entry")),
         }
     }
+}
+
+/// Returns the error of an archive whose bytes cannot be read: no store is to blame.
+fn damaged(reason: &dyn fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("the backup is damaged: {reason}"))
 }
 
 /// The version of the archive layout of this program.

@@ -79,7 +79,8 @@ pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -
     let settings = settings(&args.report, LabelSelection::Volunteered);
     let report = answers.report(&ReportSettings { decisive_version, ..settings });
     if report.groups.is_empty() {
-        note(&format!("the preset {preset:?} has no evidence: its answers add a row for each question"));
+        let of_version = args.preset_version.map_or_else(String::new, |version| format!(" of version {version}"));
+        note(&format!("the preset {preset:?} has no evidence{of_version}: its answers add a row for each question"));
     }
     show(api.context, preset, &format!("{preset}, evidence of answers"), &report, &args.report)
 }
