@@ -28,6 +28,7 @@ mod guardrails_manage;
 mod guardrails_versions;
 mod limits;
 mod listings;
+mod null_members;
 mod open_routes;
 mod operation;
 mod own_key;

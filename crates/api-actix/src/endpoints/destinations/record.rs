@@ -155,8 +155,9 @@ pub(super) struct DestinationRequest {
 /// A change to a destination, with at least one member.
 #[derive(ToSchema)]
 pub(super) struct DestinationChange {
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, nullable = false)]
     name: Option<String>,
+    #[schema(nullable = false)]
     config: Option<DestinationConfig>,
     #[serde(flatten)]
     choices: DestinationChoices,

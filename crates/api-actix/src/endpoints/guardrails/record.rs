@@ -244,7 +244,7 @@ pub(super) struct GuardrailRequest {
 /// A change to a guardrail, with at least one member.
 #[derive(ToSchema)]
 pub(super) struct GuardrailChange {
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     name: Option<String>,
     #[serde(flatten)]
     rules: GuardrailRulesBody,

@@ -254,9 +254,10 @@ pub(super) struct CreateKeyRequest {
 /// A change to a key, with at least one member. Read-only members of the record are ignored.
 #[derive(ToSchema)]
 pub(super) struct UpdateKeyRequest {
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     name: Option<String>,
     /// True rejects the key until it is enabled, and ends the secret before the last rotation.
+    #[schema(nullable = false)]
     disabled: Option<bool>,
     /// The workspace of the key: a key does not move.
     workspace_id: Option<Uuid>,

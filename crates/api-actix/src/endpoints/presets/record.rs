@@ -102,10 +102,12 @@ enum Otherwise {
 #[derive(ToSchema)]
 pub(super) struct PresetUpdate {
     /// The display name, without control characters.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     name: Option<String>,
+    #[schema(nullable = false)]
     status: Option<PresetStatus>,
     /// The id of one of its versions.
+    #[schema(nullable = false)]
     designated_version_id: Option<String>,
 }
 

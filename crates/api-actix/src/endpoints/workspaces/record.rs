@@ -228,7 +228,7 @@ pub(super) struct CreateWorkspaceRequest {
 /// A change to a workspace, with at least one member. Read-only members of the record are ignored.
 #[derive(ToSchema)]
 pub(super) struct UpdateWorkspaceRequest {
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, nullable = false)]
     name: Option<String>,
     #[serde(flatten)]
     members: WorkspaceMembers,
@@ -239,13 +239,14 @@ pub(super) struct UpdateWorkspaceRequest {
 #[derive(ToSchema)]
 struct WorkspaceMembers {
     /// No other workspace has it. Default: made of the name.
-    #[schema(min_length = 1, max_length = 50, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$")]
+    #[schema(min_length = 1, max_length = 50, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", nullable = false)]
     slug: Option<String>,
     #[schema(min_length = 1, max_length = 1_000)]
     description: Option<String>,
     #[schema(min_length = 1, max_length = 512)]
     owner_id: Option<String>,
     /// True rejects all calls of its keys.
+    #[schema(nullable = false)]
     suspended: Option<bool>,
     #[schema(minimum = 1)]
     requests_per_minute: Option<u32>,

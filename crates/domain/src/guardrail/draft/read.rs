@@ -77,7 +77,10 @@ impl GuardrailDraft {
     fn parse_member(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
         match name {
             "workspace_id" => self.workspace_id = parse_nullable(value, parse_workspace_id)?,
-            "workspace_default" => self.workspace_default = parse_nullable(value, |value| parse_boolean(name, value))?,
+            "workspace_default" => {
+                let is_default = parse_nullable(value, |value| parse_boolean(name, value))?;
+                self.workspace_default = Some(is_default.unwrap_or_default());
+            }
             "name" => self.name = Some(parse_string(name, value)?),
             "description" => self.description = parse_edit(value, parse_description)?,
             "allowed_models" => self.allowed_models = parse_edit(value, |value| parse_names(name, value))?,

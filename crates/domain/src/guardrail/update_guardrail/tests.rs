@@ -80,6 +80,8 @@ async fn update_changes_only_its_own_workspace_default() {
     assert_eq!(default().await, Some(one.clone()), "that of another stays");
     assert!(update(&store, &one, r#"{"name":"d"}"#).await.unwrap().workspace_default);
     assert!(!update(&store, &one, r#"{"workspace_default":false}"#).await.unwrap().workspace_default);
+    assert!(update(&store, &one, r#"{"workspace_default":true}"#).await.unwrap().workspace_default);
+    assert!(!update(&store, &one, r#"{"workspace_default":null}"#).await.unwrap().workspace_default, "null clears it");
     assert_eq!(default().await, None);
 }
 
