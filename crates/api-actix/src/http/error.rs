@@ -230,7 +230,7 @@ impl ApiError {
 
     /// Adds a member to `error.metadata`.
     pub(crate) fn metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.metadata.insert(name.to_owned(), value.into());
+        self.0.metadata.insert(name.to_owned(), cut_strings(value.into()));
         self
     }
 
@@ -243,7 +243,7 @@ impl ApiError {
 
     /// Adds a member to the service metadata, which is sent on request only.
     pub(crate) fn service_metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.service_metadata.insert(name.to_owned(), value.into());
+        self.0.service_metadata.insert(name.to_owned(), cut_strings(value.into()));
         self
     }
 
@@ -376,7 +376,7 @@ impl ApiError {
     }
 }
 
-/// The longest message, or path of a member, in bytes.
+/// The longest message, path of a member, or string of metadata, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 /// The bytes that are left of the beginning and of the end of a longer one.
 const LEFT_BYTES: (usize, usize) = (1_024, 512);
@@ -389,6 +389,16 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     let (head, tail) = LEFT_BYTES;
     let (end, begin) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
     Cow::Owned(format!("{}…{}", &text[..end], &text[begin..]))
+}
+
+/// Cuts the long strings of metadata.
+fn cut_strings(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(cut(text.into()).into_owned()),
+        Value::Array(elements) => elements.into_iter().map(cut_strings).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, cut_strings(value))).collect(),
+        other => other,
+    }
 }
 
 impl From<BodyError> for ApiError {

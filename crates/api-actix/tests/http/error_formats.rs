@@ -236,6 +236,9 @@ async fn errors_are_short_if_the_request_has_long_names() {
         format!(r#"{{"model":"acme/judge","state":"s","questions":{{"q":{noul}}},"provider":{{"order":["{long}"]}}}}"#),
     ] {
         short(&gateway.decide(&body).await);
+        let (path, headers) =
+            ("/api/alpha/decisions", [("Content-Type", "application/json"), ("x-tollgate-metadata", "enabled")]);
+        short(&gateway.post(Caller::Inference, path, &headers, body.as_bytes()).await);
     }
     let id = "gen-dec-a";
     for (method, path, body) in [

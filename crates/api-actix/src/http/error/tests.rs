@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 #[test]
@@ -52,4 +54,14 @@ fn long_text_is_cut_in_the_middle_at_whole_characters() {
     let shifted = of(format!("x{}", "é".repeat(2_000)));
     assert_eq!(shifted, format!("x{}…{}", "é".repeat(511), "é".repeat(256)));
     assert_eq!(of(shifted.clone()), shifted, "what is cut stays");
+}
+
+#[test]
+fn long_strings_of_metadata_are_cut() {
+    let long = "m".repeat(100_000);
+    let value = json!({"requested_model": long, "nearest": [long, "b"], "limit": 5, "none": null});
+    let error = ApiError::from_kind(ErrorKind::NotFound).metadata("a", value.clone()).service_metadata("b", value);
+    let left = cut(long.into()).into_owned();
+    let expected = json!({"requested_model": left, "nearest": [left, "b"], "limit": 5, "none": null});
+    assert_eq!((&error.parts().metadata["a"], &error.parts().service_metadata["b"]), (&expected, &expected));
 }
