@@ -279,23 +279,30 @@ async fn memory_of_evidence_and_labels_of_large_presets_is_bounded() -> Result<(
     gateway.server.stop().await
 }
 
+/// Creates a guardrail of the largest patterns with so many versions, and returns its id.
+async fn create_large_guardrail(gateway: &TestGateway, versions: usize) -> Result<String> {
+    let key = &gateway.management.secret;
+    let pattern = "x".repeat((64 << 10) / 64);
+    let filters: Vec<_> = (0..64).map(|_| json!({"pattern": pattern, "label": "x", "action": "flag"})).collect();
+    let create =
+        Call::post("/api/v1/guardrails").key(key).json(json!({"name": "g", "content_filters": filters}).to_string());
+    let created = gateway.server.send(&create).await?.json()?;
+    let id = created["data"]["id"].as_str().context("no id")?.to_owned();
+    let path = format!("/api/v1/guardrails/{id}");
+    for number in 1..versions {
+        let change = Call::new(Method::PATCH, &path).key(key).json(json!({"name": format!("g{number}")}).to_string());
+        gateway.server.send(&change).await?.ok()?;
+    }
+    Ok(id)
+}
+
 #[tokio::test]
 async fn memory_of_versions_of_large_guardrails_is_bounded() -> Result<()> {
     const SHARE: usize = 32 << 20;
     let limits = format!("[limits]\nbody_memory_bytes = {}\n", 2 * SHARE);
     let gateway = TestGateway::start(&limits).await?;
     let key = &gateway.management.secret;
-    // The largest patterns that a guardrail may have.
-    let pattern = "x".repeat((64 << 10) / 64);
-    let filters: Vec<_> = (0..64).map(|_| json!({"pattern": pattern, "label": "x", "action": "flag"})).collect();
-    let create =
-        Call::post("/api/v1/guardrails").key(key).json(json!({"name": "g", "content_filters": filters}).to_string());
-    let created = gateway.server.send(&create).await?.json()?;
-    let path = format!("/api/v1/guardrails/{}", created["data"]["id"].as_str().context("no id")?);
-    for number in 0..99 {
-        let change = Call::new(Method::PATCH, &path).key(key).json(json!({"name": format!("g{number}")}).to_string());
-        gateway.server.send(&change).await?.ok()?;
-    }
+    let path = format!("/api/v1/guardrails/{}", create_large_guardrail(&gateway, 100).await?);
     for limit in [10, 100] {
         let call = Call::get(format!("{path}/versions?limit={limit}")).key(key);
         let (statuses, peak) = measure(&gateway, vec![call]).await?;
@@ -303,5 +310,50 @@ async fn memory_of_versions_of_large_guardrails_is_bounded() -> Result<()> {
         ensure!(statuses == [200] && peak <= SHARE, "{limit}: {statuses:?}, {} MiB", peak >> 20);
     }
     gateway.server.ensure_healthy().await?;
+    gateway.server.stop().await
+}
+
+/// A page of versions of each shape is bounded by what it holds: four times the text, and 256 bytes for each question or
+/// option.
+#[tokio::test]
+async fn memory_of_versions_of_large_presets_is_bounded() -> Result<()> {
+    const VERSIONS: usize = 100;
+    let gateway = TestGateway::start("").await?;
+    let key = &gateway.management.secret;
+    let many = (0..1_300).map(|at| format!(r#""{at}":{{"type":"noul","instructions":"smokes?"}}"#)).collect::<Vec<_>>();
+    let options = (0..250).map(|at| format!(r#""{at}":null"#)).collect::<Vec<_>>().join(",");
+    let choice = |at| format!(r#""{at}":{{"type":"choice","instructions":"?","criteria":{{{options}}}}}"#);
+    let choices = (0..23).map(choice).collect::<Vec<_>>();
+    for (slug, questions, parts, limit) in [("many", many, 1_300, 100), ("choices", choices, 23 * 251, 50)] {
+        let config = format!(r#"{{"model":"sandbox/decider","questions":{{{}}}}}"#, questions.join(","));
+        ensure!((50 << 10..=64 << 10).contains(&config.len()), "{slug}: {} bytes", config.len());
+        let path = format!("/api/v1/presets/{slug}");
+        for _ in 0..VERSIONS {
+            let add = Call::post(format!("{path}/decisions")).key(key).json(&config);
+            gateway.server.send(&add).await?.ok()?;
+        }
+        let call = Call::get(format!("{path}/versions?limit={limit}")).key(key);
+        let held = limit * (4 * (config.len() + 1_024) + parts * 256);
+        let (statuses, peak) = measure(&gateway, vec![call]).await?;
+        eprintln!("| {limit} versions of {slug} | {} | {} of {} MiB |", statuses[0], peak >> 20, held >> 20);
+        ensure!(statuses == [200] && peak <= held, "{slug}: {statuses:?}, {} of {} MiB", peak >> 20, held >> 20);
+    }
+    gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn command_reads_lists_whose_pages_exceed_the_memory_of_bodies() -> Result<()> {
+    const VERSIONS: usize = 20;
+    let limits = "[limits]\nmax_json_bytes = 262144\nbody_memory_bytes = 4194304\n";
+    let gateway = TestGateway::start(limits).await?;
+    let id = create_large_guardrail(&gateway, VERSIONS).await?;
+    let path = format!("/api/v1/guardrails/{id}/versions?limit=100");
+    let page = gateway.server.send(&Call::get(path).key(&gateway.management.secret)).await?;
+    ensure!(page.status == 413, "{}: {}", page.status, page.text());
+    let list = gateway.instance.json(&["guardrail", "versions", &id]).await?;
+    let versions = list["data"].as_array().context("no data")?;
+    let numbers: Vec<u64> = versions.iter().filter_map(|version| version["version"].as_u64()).collect();
+    ensure!(numbers == (1..=VERSIONS as u64).rev().collect::<Vec<_>>(), "{numbers:?}");
+    ensure!(list["total_count"] == VERSIONS, "{}", list["total_count"]);
     gateway.server.stop().await
 }

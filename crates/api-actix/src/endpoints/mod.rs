@@ -54,7 +54,7 @@ mod prelude {
     pub(super) use crate::http::export::{self, ExportFormat};
     pub(super) use crate::http::members::located;
     pub(super) use crate::http::operation::{BodySchema, tags};
-    pub(super) use crate::http::page::{DEFAULT_LIMIT, MAX_LIMIT, PageRange};
+    pub(super) use crate::http::page::{DEFAULT_LIMIT, ElementSize, MAX_LIMIT, PageRange};
     pub(super) use crate::http::parameters;
     pub(super) use crate::http::response::{
         CursorPage, Data, DateTime, Decimal, Deleted, FilterAction, Object, Page, ResetInterval, TaggedBody, Uuid,

@@ -366,13 +366,19 @@ impl BodyLease {
         Ok(())
     }
 
-    /// Holds elements of a list that were read for its response, and their views.
+    /// Holds elements of a list that were read for its response: their text, which their views and the response copy,
+    /// and their structures.
     ///
     /// # Errors
     /// The same as [`Self::hold_structures`].
-    pub(crate) fn hold_elements(&mut self, element_bytes: usize) -> Result<(), ApiError> {
-        let more = element_bytes.saturating_mul(PROCESSING_COPIES);
+    pub(crate) fn hold_elements(&mut self, text_bytes: usize, structure_bytes: usize) -> Result<(), ApiError> {
+        let more = text_bytes.saturating_mul(PROCESSING_COPIES).saturating_add(structure_bytes);
         self.resize_if_permitted(self.bytes.saturating_add(more), "set a smaller limit")
+    }
+
+    /// Returns the number of held bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn resize_if_permitted(&mut self, bytes: usize, advice: &str) -> Result<(), ApiError> {

@@ -4,7 +4,7 @@ use domain::audit::AuditLog;
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{Caller, Gateway, Setup, answer, workspace};
+use super::gateway::{Caller, Gateway, Setup, answer, guardrail, workspace};
 
 const QUESTION: &str = r#"{"type":"noul","instructions":"Is it urgent?"}"#;
 /// A request that names the preset of most tests.
@@ -199,9 +199,19 @@ async fn questions_of_a_preset_count_in_the_memory_of_their_request() {
 }
 
 #[tokio::test]
+async fn questions_of_a_preset_count_in_the_memory_of_an_explanation() {
+    let (path, body) = (format!("/guardrails/{}/explain", guardrail()), format!(r#"{{"body":{ASK}}}"#));
+    let explain = async |memory| with_large_preset(memory).await.post_json(Caller::Management, &path, &body).await;
+    let message = explain(300_000).await.expect_error(413);
+    assert!(message.ends_with("may take 300000; use a preset with fewer questions"), "{message}");
+    let reply = explain(400_000).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+}
+
+#[tokio::test]
 async fn versions_of_a_page_count_in_the_memory_of_their_request() {
-    // A read of 16 versions, each of 50 KB and 256 bytes for a question, and its views: 20 MB; then two reads more.
-    let gateway = with_large_preset(30_000_000).await;
+    // Each of 20 versions takes four times 50 KB for its text and its views, and 256 bytes for a question: 9 MB.
+    let gateway = with_large_preset(12_000_000).await;
     let page = gateway.get(Caller::Inference, "/presets/triage/versions?limit=20&offset=3", &[]).await;
     assert_eq!(page.status, 200, "{}", String::from_utf8_lossy(&page.body));
     let (page, numbers) = (page.json(), |page: &Value| {
@@ -209,7 +219,7 @@ async fn versions_of_a_page_count_in_the_memory_of_their_request() {
     });
     assert_eq!((numbers(&page), &page["total_count"]), ((4..=23).collect(), &json!(30)));
     let message = gateway.get(Caller::Inference, "/presets/triage/versions", &[]).await.expect_error(413);
-    assert!(message.ends_with("may take 30000000; set a smaller limit"), "{message}");
+    assert!(message.ends_with("may take 12000000; set a smaller limit"), "{message}");
     let rest = gateway.get(Caller::Inference, "/presets/triage/versions?offset=25", &[]).await.json();
     assert_eq!((numbers(&rest), &rest["total_count"]), ((26..=30).collect(), &json!(30)));
 }

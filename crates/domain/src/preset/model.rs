@@ -127,12 +127,10 @@ impl Preset {
 }
 
 impl PresetVersion {
-    /// Estimates its size with its parsed questions.
-    pub fn stored_bytes(&self) -> u64 {
+    /// Estimates its size without the structures of its parsed questions.
+    pub fn text_bytes(&self) -> u64 {
         const VERSION: usize = 1 << 10;
-        const QUESTION: usize = 256;
-        let questions = &self.config.questions;
-        (VERSION + questions.json.text().len() + questions.count() * QUESTION) as u64
+        (VERSION + self.config.questions.json.text().len()) as u64
     }
 }
 

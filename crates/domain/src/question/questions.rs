@@ -25,6 +25,12 @@ impl Questions {
     pub fn count(&self) -> usize {
         self.typed.as_ref().map_or(1, |typed| typed.len())
     }
+
+    /// Returns the most memory that the typed questions take beyond their text, in bytes.
+    pub fn structure_bytes(&self) -> usize {
+        let typed = self.typed.as_deref().unwrap_or_default();
+        typed.iter().map(Question::structure_bytes).fold(0, usize::saturating_add)
+    }
 }
 
 /// One typed question.
@@ -40,7 +46,20 @@ pub struct Question {
     pub kind: QuestionKind,
 }
 
+/// The most memory of a question, option or level beyond its text, in bytes.
+pub(crate) const BYTES_PER_QUESTION: usize = 256;
+
 impl Question {
+    /// Returns the most memory that it takes beyond its text, in bytes, with its options or levels.
+    pub(crate) fn structure_bytes(&self) -> usize {
+        let parts = match &self.kind {
+            QuestionKind::Choice { options } => options.len() + 1,
+            QuestionKind::Score { levels } => levels.len() + 1,
+            QuestionKind::Noul { .. } | QuestionKind::Box => 1,
+        };
+        parts.saturating_mul(BYTES_PER_QUESTION)
+    }
+
     /// Returns an upper bound of its size in bytes as a member of the questions' object, punctuation included.
     pub(crate) fn len_bytes(&self) -> usize {
         // Two quotes, a colon, and a comma or brace. An escaped character takes up to six bytes.

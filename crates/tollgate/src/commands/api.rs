@@ -39,6 +39,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b
 const MAX_ATTEMPTS: usize = 8;
 /// The most elements of a page.
 const PAGE: usize = 100;
+/// The least: one that was on the page before, and the next one.
+const MIN_PAGE: usize = 2;
 /// The most elements of a page of an append-only list.
 const CURSOR_PAGE: usize = 1_000;
 
@@ -136,14 +138,20 @@ impl<'a> Api<'a> {
     }
 
     /// Reads all pages of a list. Each begins with the last element of the one before; `None` if it does not, because
-    /// elements were added or removed in between.
+    /// elements were added or removed in between. Pages of elements that take too much memory of the server are shorter.
     async fn walk(&self, path: &str, query: &[(&str, Option<&str>)]) -> anyhow::Result<Option<Vec<Json>>> {
         let mut found: Vec<Json> = Vec::new();
-        let limit = PAGE.to_string();
+        let mut limit = PAGE;
         loop {
-            let offset = found.len().saturating_sub(1).to_string();
-            let range = [("offset", Some(offset.as_str())), ("limit", Some(limit.as_str()))];
-            let page = self.get(&with_query(path, &[query, &range].concat())).await?;
+            let (offset, most) = (found.len().saturating_sub(1).to_string(), limit.to_string());
+            let range = [("offset", Some(offset.as_str())), ("limit", Some(most.as_str()))];
+            let path = with_query(path, &[query, &range].concat());
+            let response = self.exchange(&path, Request::builder(), || Ok(full(""))).await?;
+            if response.status() == StatusCode::PAYLOAD_TOO_LARGE && limit > MIN_PAGE {
+                limit = (limit / 2).max(MIN_PAGE);
+                continue;
+            }
+            let page = self.read_json(self.checked(response, &path).await?).await?;
             let mut data = elements(&page).into_iter();
             if found.last().is_some_and(|last| data.next().is_none_or(|first| identity(&first) != identity(last))) {
                 return Ok(None);
@@ -403,11 +411,13 @@ fn parameter(path: &str, name: &str) -> Option<String> {
     Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
 }
 
-/// Returns the resource of a path: the preset of a parameter, or the last collection with an element, and its name. A key's name is left out: it may be
-/// a misplaced secret.
+/// Returns the resource of a path: the preset or the answer of a parameter, or the last collection with an element, and
+/// its name. A key's name is left out: it may be a misplaced secret.
 fn subject(path: &str) -> String {
-    if let Some(preset) = parameter(path, "preset") {
-        return format!("preset {preset:?}");
+    for (name, kind) in [("preset", "preset"), ("generation_id", "evidence of answer")] {
+        if let Some(named) = parameter(path, name) {
+            return format!("{kind} {named:?}");
+        }
     }
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -513,6 +523,7 @@ mod tests {
             ("/model/acme/judge", "model \"acme/judge\""),
             ("/models/acme/judge/endpoints", "model \"acme/judge\""),
             ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
+            ("/labels?generation_id=gen-dec-a&question=q", "evidence of answer \"gen-dec-a\""),
             ("/observability/destinations/d", "destination \"d\""),
         ] {
             assert_eq!(subject(path), expected, "{path}");

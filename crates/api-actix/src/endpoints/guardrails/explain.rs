@@ -34,10 +34,15 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
         .transpose()?;
     let inner = inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?;
     let permit = call.permit();
-    let hold = |bytes| permit.map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
+    let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
     let request = request(inner, call.gateway.settings.draft_bounds, hold)?;
     let routed = call.routed();
-    let explanation = routed.explain_guardrail.execute(by, &call.id()?, key_hash.as_deref(), &request).await?;
+    let resolved = routed.explain_guardrail.resolve(by, &call.id()?, key_hash.as_deref(), request).await?;
+    if let Some((questions, permit)) = resolved.preset_questions().zip(permit) {
+        // They were read and parsed for this request.
+        permit.memory().hold_part(questions.json.text().len(), questions.structure_bytes())?;
+    }
+    let explanation = routed.explain_guardrail.execute(resolved).await?;
     Ok(Data::respond(StatusCode::OK, ExplanationView::new(&explanation)))
 }
 

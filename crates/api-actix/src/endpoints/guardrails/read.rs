@@ -25,8 +25,8 @@ async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {
         let page = guardrails.list(by, workspace_id, offset, limit).await?;
         Ok((page.guardrails, page.total))
     };
-    let stored_bytes = |placed: &PlacedGuardrail| placed.guardrail.stored_bytes();
-    let (guardrails, total) = range.read(call, stored_bytes, read).await?;
+    let size = |placed: &PlacedGuardrail| ElementSize::of_text(placed.guardrail.stored_bytes());
+    let (guardrails, total) = range.read(call, size, read).await?;
     Ok(Page::respond(guardrails.iter().map(GuardrailView::new).collect(), total))
 }
 
@@ -65,8 +65,8 @@ async fn handle_list_versions(call: &Call<'_>, by: &Authority) -> Outcome {
         let (versions, total) = guardrails.list_versions(by, &name, offset, limit).await?;
         Ok((versions, total.into()))
     };
-    let stored_bytes = |version: &GuardrailVersion| version.guardrail.stored_bytes();
-    let (versions, total) = range.read(call, stored_bytes, read).await?;
+    let size = |version: &GuardrailVersion| ElementSize::of_text(version.guardrail.stored_bytes());
+    let (versions, total) = range.read(call, size, read).await?;
     Ok(Page::respond(versions.iter().map(GuardrailVersionView::new).collect(), total))
 }
 

@@ -69,7 +69,11 @@ async fn handle_list_versions(call: &Call<'_>, caller: &Principal) -> Outcome {
         let total = found.insert(preset).newest_version;
         Ok((versions, total.into()))
     };
-    let (versions, total) = range.read(call, PresetVersion::stored_bytes, read).await?;
+    let size = |version: &PresetVersion| ElementSize {
+        text: version.text_bytes(),
+        structures: version.config.questions.structure_bytes() as u64,
+    };
+    let (versions, total) = range.read(call, size, read).await?;
     // A read returns a preset or its error.
     let preset = found.ok_or_else(ApiError::not_found)?;
     Ok(Page::respond(versions.iter().map(|version| PresetVersionView::new(&preset, version)).collect(), total))

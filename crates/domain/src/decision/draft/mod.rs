@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::path::Path;
 use super::{DecisionRequest, InvalidDecision};
 use crate::json::{Json, JsonKind, JsonPart, count_commas};
-use crate::question::{Attachments, ProviderInput, Question, QuestionKind, Questions, StateForm};
+use crate::question::{Attachments, BYTES_PER_QUESTION, ProviderInput, Question, Questions, StateForm};
 
 pub use attachments::AssetPart;
 pub(in crate::decision) use preset::PRESET_PREFIX;
@@ -74,8 +74,6 @@ const MAX_LABEL_CHARS: usize = 256;
 /// The most models of one request.
 const MAX_MODELS: usize = 16;
 
-/// The most memory of a parsed question, option or level beyond its text, in bytes.
-const BYTES_PER_QUESTION: usize = 256;
 /// The most memory of a parsed asset beyond its text, with its parts of a scan, in bytes.
 const BYTES_PER_ASSET: usize = 1024;
 
@@ -87,22 +85,13 @@ impl DecisionRequest {
     }
 }
 
-fn questions_bytes(json: Option<&Json>, typed: Option<&[Question]>) -> usize {
-    let parts = |question: &Question| match &question.kind {
-        QuestionKind::Choice { options } => options.len() + 1,
-        QuestionKind::Score { levels } => levels.len() + 1,
-        QuestionKind::Noul { .. } | QuestionKind::Box => 1,
-    };
-    let commas = json.map_or(0, |json| count_commas(json.text()));
-    let questions = commas + typed.unwrap_or_default().iter().map(parts).sum::<usize>();
-    questions.saturating_mul(BYTES_PER_QUESTION)
-}
-
 impl DecisionDraft {
     /// Returns the most memory that the parsed questions and assets may take beyond their text, in bytes. Small ones
     /// take many times their text.
     pub fn structure_bytes(&self) -> usize {
-        let questions = questions_bytes(self.questions.as_ref(), self.typed.as_deref());
+        let unread = self.questions.as_ref().map_or(0, |json| Self::question_bytes(json.text()));
+        let typed = self.typed.iter().flatten().map(Question::structure_bytes);
+        let questions = typed.fold(unread, usize::saturating_add);
         let commas = self.assets.as_ref().map_or(0, |json| count_commas(json.text()));
         let assets = commas + self.asset_parts.len();
         questions.saturating_add(assets.saturating_mul(BYTES_PER_ASSET))

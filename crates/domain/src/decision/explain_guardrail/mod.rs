@@ -15,6 +15,7 @@ use crate::guardrail::{Guardrail, GuardrailRepository, Policy, find_visible};
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 use crate::preset::{PresetRepository, PresetSlug};
+use crate::question::Questions;
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
 pub use verdict::{Decider, EndpointVerdict, ExplainGuardrailError, Explanation, KeyRejection, Verdict};
@@ -35,6 +36,21 @@ pub struct ExplainGuardrailPorts {
     pub clock: Arc<dyn Clock>,
 }
 
+/// A request to explain, with the models and questions of its preset.
+pub struct ExplainedRequest {
+    guardrail: Guardrail,
+    key: Option<ApiKey>,
+    workspace_id: WorkspaceId,
+    request: DecisionRequest,
+}
+
+impl ExplainedRequest {
+    /// Returns the questions of its preset, which were read for this request; `None` without a preset.
+    pub fn preset_questions(&self) -> Option<&Questions> {
+        self.request.preset.as_ref().map(|_| &self.request.provider_input.questions)
+    }
+}
+
 /// Explains whether a request of a key with this guardrail would be sent, and which rule decides.
 pub struct ExplainGuardrail {
     ports: ExplainGuardrailPorts,
@@ -47,27 +63,35 @@ impl ExplainGuardrail {
         Self { ports, decisions: decisions.evaluator() }
     }
 
-    /// Explains a request of a key with this guardrail, assigned or not. The default guardrail of its workspace applies
-    /// as well. Without a key, assumes one of the guardrail's workspace without limits. Nothing is sent, held or
-    /// charged, and the health of endpoints is ignored.
+    /// Finds the guardrail, the key and the preset of a request. Without a key, assumes one of the guardrail's workspace
+    /// without limits.
     ///
     /// # Errors
-    /// An unknown guardrail or key; an unknown or unusable model, unless the request is rejected before its models are
-    /// resolved; an error of a store.
-    pub async fn execute(
+    /// An unknown guardrail, key or preset; an error of a store.
+    pub async fn resolve(
         &self,
         by: &Authority,
         id: &str,
         key: Option<&str>,
-        request: &DecisionRequest,
-    ) -> Result<Explanation, ExplainGuardrailError> {
+        request: DecisionRequest,
+    ) -> Result<ExplainedRequest, ExplainGuardrailError> {
         by.check(Right::Read)?;
         let guardrail = find_visible::<ExplainGuardrailError>(&*self.ports.guardrails, by, id).await?;
         let key = self.key(by, key).await?;
         let workspace_id = key.as_ref().map_or(guardrail.workspace_id, |(_, id)| *id);
+        let request = self.without_preset(workspace_id, request).await?;
+        Ok(ExplainedRequest { guardrail, key: key.map(|(key, _)| key), workspace_id, request })
+    }
+
+    /// Explains a request of a key with this guardrail, assigned or not. The default guardrail of its workspace applies
+    /// as well. Nothing is sent, held or charged, and the health of endpoints is ignored.
+    ///
+    /// # Errors
+    /// An unknown or unusable model, unless the request is rejected before its models are resolved; an error of a store.
+    pub async fn execute(&self, explained: ExplainedRequest) -> Result<Explanation, ExplainGuardrailError> {
+        let ExplainedRequest { guardrail, key, workspace_id, request } = explained;
         let workspace = self.ports.workspaces.find(workspace_id).await?;
         let policy = Arc::new(self.policy(guardrail, workspace.as_ref()).await?);
-        let key = key.map(|(key, _)| key);
         let limits = match &key {
             Some(key) => {
                 let payer = Payer { workspace_id, api_key: key.id, guardrails: policy.ids() };
@@ -77,7 +101,6 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let key_rejection = self.key_rejection(key.as_ref(), workspace.as_ref());
-        let request = self.without_preset(workspace_id, request).await?;
         let evaluation = self.decisions.evaluate(&request, &policy, (workspace_id, is_limited), key_rejection).await?;
         // A free request fits even into a limit that was lowered below the spent amount.
         let rejection = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
@@ -105,14 +128,14 @@ impl ExplainGuardrail {
     async fn without_preset(
         &self,
         workspace_id: WorkspaceId,
-        request: &DecisionRequest,
+        request: DecisionRequest,
     ) -> Result<DecisionRequest, ExplainGuardrailError> {
-        let Some(slug) = request.preset_slug() else { return Ok(request.clone()) };
+        let Some(slug) = request.preset_slug() else { return Ok(request) };
         let found = match PresetSlug::try_new(slug) {
             Ok(slug) => self.ports.presets.find(workspace_id, &slug).await?,
             Err(_) => None,
         };
-        Ok(replace_preset(request.clone(), found.as_ref())?)
+        Ok(replace_preset(request, found.as_ref())?)
     }
 
     async fn key(

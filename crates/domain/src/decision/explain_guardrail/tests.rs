@@ -86,7 +86,7 @@ impl ExplainFixture {
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
         let explain = ExplainGuardrail::new(self.ports(self.store.guardrails()), &self.decisions());
-        explain.execute(&Authority::system(), id, key, request).await
+        explain.execute(explain.resolve(&Authority::system(), id, key, request.clone()).await?).await
     }
 
     fn ports(&self, guardrails: Arc<dyn GuardrailRepository>) -> ExplainGuardrailPorts {
@@ -505,7 +505,8 @@ async fn explain_is_unavailable_when_store_fails() {
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
     guardrails.expect_find_named().returning(|_, _| Err(StoreError::unavailable("away")));
     let explain = ExplainGuardrail::new(fixture.ports(Arc::new(guardrails)), &fixture.decisions());
-    let error = explain.execute(&Authority::system(), &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
+    let id = guardrail_id(1).to_string();
+    let error = explain.resolve(&Authority::system(), &id, None, judge()).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -520,7 +521,7 @@ async fn explain_hides_guardrails_and_keys_of_other_workspaces() {
     let run = async |workspace: u64, key: &str| {
         let scope = ManagementScope::try_new(ManagementAccess::Read, Some(vec![workspace_id(workspace)])).unwrap();
         let by = ManagementKey::for_tests(SequentialIds::key(9)).with_scope(scope).authority(actor());
-        explain.execute(&by, &id, Some(key), &judge()).await.map(drop).map_err(|error| error.to_string())
+        explain.resolve(&by, &id, Some(key), judge()).await.map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(run(900, &own).await, Ok(()));
     assert_eq!(run(900, &foreign).await, Err(ExplainGuardrailError::UnknownKey.to_string()));
