@@ -1,12 +1,10 @@
 //! Evidence after a crash, labels from files, and the report of evidence.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tollgate_tests::{Call, Instance, Server};
 
-use crate::gateway::{QUESTIONS, TestGateway};
+use crate::gateway::{PROMISED, QUESTIONS, TestGateway};
 
 #[tokio::test]
 async fn evidence_survives_a_crash_once_and_takes_labels_from_files() -> Result<()> {
@@ -101,8 +99,7 @@ async fn report_has_one_version_of_the_preset_if_one_is_named() -> Result<()> {
     let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
     answers(&instance, &server, &inference.secret, QUESTIONS, 3).await?;
     instance.json(&["preset", "create", "triage", "--from", "triage.json"]).await?;
-    // A version is in force within a second.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    tokio::time::sleep(PROMISED).await;
     let labelled = ask(&server, &inference.secret, 2).await?;
     let body =
         json!({"generation_id": labelled[0], "category": "other", "labels": {"refund": true}, "source": "human"});

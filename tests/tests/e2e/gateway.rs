@@ -27,6 +27,9 @@ pub fn body_with(members: &str) -> String {
     format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"It smokes.",{members}}}"#)
 }
 
+/// The longest time until a change is in force on every server.
+pub const PROMISED: Duration = Duration::from_secs(1);
+
 /// Repeats a call until it has this status. Returns the time from `since` to the last response with outdated data. A
 /// server on a busy machine may return 503 in between, as its data may be outdated.
 pub async fn outdated_for(server: &Server, call: &Call, status: u16, since: Instant) -> Result<Duration> {

@@ -234,13 +234,18 @@ fn config(upstreams: &[Upstream]) -> Result<String> {
     Ok(toml)
 }
 
-#[tokio::test]
-async fn inbound_wires_get_same_answers_from_all_outbound_wires() -> Result<()> {
+/// Starts a provider of each outbound wire, and a gateway with the model `acme/m` and its index for each.
+async fn start() -> Result<(TestGateway, Vec<Upstream>)> {
     let mut upstreams = Vec::new();
     for (_, speaks, _) in OUT {
         upstreams.push(Upstream::start(Behaviour::Speak(speaks)).await?);
     }
-    let gateway = TestGateway::start(&config(&upstreams)?).await?;
+    Ok((TestGateway::start(&config(&upstreams)?).await?, upstreams))
+}
+
+#[tokio::test]
+async fn inbound_wires_get_same_answers_from_all_outbound_wires() -> Result<()> {
+    let (gateway, _upstreams) = start().await?;
     let mut report = Report::default();
     for wire_in in &IN {
         for (index, (wire_out, _, more)) in OUT.iter().enumerate() {
@@ -279,5 +284,57 @@ fn same(extracted: &ExtractedAnswer, kind: &str) -> Result<()> {
         }
     };
     ensure!(fits, "{extracted:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn evidence_has_the_method_and_the_probabilities_of_every_outbound_wire() -> Result<()> {
+    let (gateway, _upstreams) = start().await?;
+    let questions = map(&["noul", "choice", "score"].map(system_one));
+    let mut report = Report::default();
+    for (index, (wire, _, more)) in OUT.iter().enumerate() {
+        let expected = match *more {
+            "" => "native",
+            more if more.contains("logprobs") => "label_probabilities",
+            _ => "stated",
+        };
+        let rows = evidence(&gateway, index, &questions).await;
+        report.case(&format!("{wire} {more}"), rows.and_then(|rows| fits(&rows, wire, expected)));
+    }
+    report.finish()
+}
+
+/// Asks a preset of a model, and returns its evidence in the order of questions.
+async fn evidence(gateway: &TestGateway, index: usize, questions: &Value) -> Result<Vec<Value>> {
+    let config = json!({"model": format!("acme/m{index}"), "questions": questions});
+    let add = Call::post(format!("/api/v1/presets/p{index}/decisions")).key(&gateway.management.secret);
+    gateway.server.send(&add.json(config.to_string())).await?.ok()?;
+    let ask = json!({"model": format!("@preset/p{index}"), "questions": {}, "state": STATE});
+    let key = &gateway.inference.secret;
+    let answer = gateway.server.send(&Call::post("/v1/systemone").key(key).json(ask.to_string())).await?.ok()?;
+    let page = gateway.server.send(&Call::get(format!("/api/v1/evidence?preset=p{index}")).key(key)).await?.ok()?;
+    let mut rows = page["data"].as_array().cloned().context("no rows")?;
+    ensure!(rows.iter().all(|row| row["generation_id"] == answer["id"]), "{page}");
+    rows.sort_by_key(|row| row["question"].as_str().map(str::to_owned));
+    Ok(rows)
+}
+
+/// Checks the evidence of the three questions against the answers of the vendors, within rounding.
+fn fits(rows: &[Value], wire: &str, method: &str) -> Result<()> {
+    let heat = [("2", HEAT[2]), ("1", HEAT[1]), ("0", HEAT[0])];
+    let queue = [("billing", QUEUE[0]), ("hardware", QUEUE[1]), ("other", QUEUE[2])];
+    let refund = [("true", REFUND)];
+    let expected =
+        [("heat", json!(2), &heat[..]), ("queue", json!("billing"), &queue), ("refund", json!(true), &refund)];
+    ensure!(rows.len() == expected.len(), "{rows:?}");
+    for (row, (question, decision, probabilities)) in rows.iter().zip(expected) {
+        let is_close = |found: &Value, value: f64| found.as_f64().is_some_and(|found| (found - value).abs() < 0.006);
+        let found = row["probabilities"].as_object().with_context(|| format!("no probabilities: {row}"))?;
+        ensure!(row["question"] == question && row["decision"] == decision, "{row}");
+        ensure!(row["wire"] == wire && row["method"] == method, "{row} instead of {method}");
+        ensure!(is_close(&row["score"], probabilities[0].1), "{row}");
+        let is_same = probabilities.iter().all(|(name, value)| found.get(*name).is_some_and(|p| is_close(p, *value)));
+        ensure!(is_same && found.len() == probabilities.len(), "{row}");
+    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Key, Network, Reply, SecondHand, Server, Upstream, decisions};
 
-use crate::gateway::{TestGateway, body, outdated_for, providers_toml};
+use crate::gateway::{PROMISED, TestGateway, body, outdated_for, providers_toml};
 use crate::limits::{CHEAP, ensure_audit_passes};
 use crate::stores::unavailable;
 
@@ -18,8 +18,6 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const WELL_BEFORE: Duration = Duration::from_secs(30);
 /// The longest time after a silence until every kind of request works again.
 const RECOVERED: Duration = Duration::from_secs(10);
-/// The longest time until a change is in force.
-const PROMISED: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn server_works_over_verified_tls() -> Result<()> {

@@ -7,10 +7,9 @@ use http::Method;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Call, Instance, Server, decisions, free_address};
 
-use crate::gateway::{TestGateway, body, outdated_for};
+use crate::gateway::{PROMISED, TestGateway, body, outdated_for};
 use crate::metrics::Scrape;
 
-const PROMISED: Duration = Duration::from_secs(1);
 const TURNS: usize = 5;
 
 /// Repeats a call until all servers return this status; returns the delay of the slowest one.
