@@ -138,10 +138,18 @@ impl EvidenceRepository for SeaOrmEvidenceRepository {
         Ok(outcomes)
     }
 
-    async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError> {
+    async fn versions(
+        &self,
+        id: &DecisionId,
+        position: u32,
+        newest: u32,
+        limit: u64,
+    ) -> Result<Vec<Label>, StoreError> {
         let text = "SELECT version, value, source, created_by, created_at FROM evidence_labels \
-                    WHERE record_id = ? AND position = ? ORDER BY version";
-        let values = vec![ids::decision_column(id).into(), i64::from(position).into()];
+                    WHERE record_id = ? AND position = ? AND version <= ? ORDER BY version DESC LIMIT ?";
+        let [position, newest] = [position, newest].map(|number| Value::from(i64::from(number)));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = vec![ids::decision_column(id).into(), position, newest, limit.into()];
         let rows = read(self.database.readers()?, text, values).await?;
         rows.iter().filter_map(|row| to_label(row, 0, id).transpose()).collect()
     }

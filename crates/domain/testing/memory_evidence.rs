@@ -118,10 +118,18 @@ impl EvidenceRepository for MemoryEvidence {
         Ok(outcomes)
     }
 
-    async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError> {
+    async fn versions(
+        &self,
+        id: &DecisionId,
+        position: u32,
+        newest: u32,
+        limit: u64,
+    ) -> Result<Vec<Label>, StoreError> {
         let state = self.0.state();
         let is_answer = |stored: &&StoredEvidence| (&stored.row.id, stored.row.answer.position) == (id, position);
-        Ok(state.evidence.iter().find(is_answer).map(|stored| stored.labels.clone()).unwrap_or_default())
+        let labels = state.evidence.iter().find(is_answer).map(|stored| stored.labels.as_slice()).unwrap_or_default();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(labels.iter().rev().filter(|label| label.version <= newest).take(limit).cloned().collect())
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {

@@ -8,7 +8,8 @@ use tollgate_tests::{Behaviour, Call, Report, Upstream};
 
 use crate::gateway::{QUESTIONS, TestGateway, body_with};
 
-/// Every list with a count, and its length under each filter. The first server creates a management key, too. `{w}` is a workspace, `{g}` a guardrail.
+/// Every list with a count, and its length under each filter. The first server creates a management key, too. `{w}` is a
+/// workspace, `{g}` a guardrail, `{a}` an answer.
 const LISTS: &[(&str, &[(&str, usize)])] = &[
     ("/guardrails", &[("", 5), ("workspace_id={w}", 2), ("workspace_id=default", 3)]),
     ("/guardrails/assignments/keys", &[("", 4), ("workspace_id={w}", 0), ("workspace_id=default", 4)]),
@@ -32,6 +33,7 @@ const LISTS: &[(&str, &[(&str, usize)])] = &[
             ("kind=management&name=ops", 1),
         ],
     ),
+    ("/labels", &[("generation_id={a}&question=refund", 3)]),
     ("/observability/destinations", &[("", 4), ("workspace_id={w}", 1), ("workspace_id=default", 3)]),
     ("/presets", &[("", 4), ("workspace_id={w}", 1), ("workspace_id=default", 3)]),
     ("/presets/p-0/versions", &[("", 4), ("workspace_id=default", 4)]),
@@ -60,8 +62,8 @@ async fn create(gateway: &TestGateway, path: &str, record: Value) -> Result<Stri
     Ok(made["data"]["id"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Creates the records of [`LISTS`]; returns the ids of the workspace and of the guardrail.
-async fn create_records(gateway: &TestGateway, hook: &str) -> Result<[String; 2]> {
+/// Creates the records of [`LISTS`]; returns the ids of the workspace, of the guardrail and of the answer.
+async fn create_records(gateway: &TestGateway, hook: &str) -> Result<[String; 3]> {
     let mut workspaces = vec!["default".to_owned()];
     for name in ["w", "x", "y"] {
         workspaces.push(create(gateway, "/workspaces", json!({ "name": name })).await?);
@@ -104,7 +106,20 @@ async fn create_records(gateway: &TestGateway, hook: &str) -> Result<[String; 2]
         let path = format!("/api/v1/workspaces/{}/budgets/{interval}", workspaces[1]);
         send(gateway, Call::new(http::Method::PUT, path).json(json!({"limit_usd": usd}).to_string())).await?;
     }
-    Ok([workspaces.swap_remove(1), guardrails.swap_remove(0)])
+    Ok([workspaces.swap_remove(1), guardrails.swap_remove(0), label_answer(gateway).await?])
+}
+
+/// Asks a preset, labels the answer three times, and returns its id.
+async fn label_answer(gateway: &TestGateway) -> Result<String> {
+    let ask = json!({"model": "@preset/p-0", "questions": {}, "state": "s"}).to_string();
+    let asked = gateway.server.send(&Call::post("/api/v1/systemone").key(&gateway.inference.secret).json(ask)).await?;
+    let id = asked.ok()?["id"].as_str().context("no id")?.to_owned();
+    for label in [true, false, true] {
+        let labels =
+            json!({"labels": [{"generation_id": id, "question": "refund", "label": label, "source": "human"}]});
+        send(gateway, Call::post("/api/v1/labels").json(labels.to_string())).await?;
+    }
+    Ok(id)
 }
 
 /// Adds a version to the preset `SLUG[?QUERY]`.
@@ -139,7 +154,7 @@ fn rows(page: &Value) -> Result<Vec<Value>> {
 async fn count_is_the_length_of_the_list_under_every_filter() -> Result<()> {
     let receiver = Upstream::start(Behaviour::json("{}")).await?;
     let gateway = TestGateway::start("[egress]\nallow_private_addresses = true\n").await?;
-    let [workspace, guardrail] = create_records(&gateway, &receiver.base_url()).await?;
+    let [workspace, guardrail, answer] = create_records(&gateway, &receiver.base_url()).await?;
     let described = described_lists(&gateway).await?;
     let generic = |path: &str| path.replace("{g}", "{id}").replace("{w}", "{id}").replace("p-0", "{slug}");
     let tested: BTreeSet<String> = LISTS.iter().map(|(path, _)| format!("/api/v1{}", generic(path))).collect();
@@ -152,7 +167,8 @@ async fn count_is_the_length_of_the_list_under_every_filter() -> Result<()> {
         let described_path = format!("/api/v1{}", generic(path));
         let has_pages = described.iter().any(|(path, has_pages)| *path == described_path && *has_pages);
         for (filter, expected) in *filters {
-            let path = format!("{path}?{filter}").replace("{g}", &guardrail).replace("{w}", &workspace);
+            let path = format!("{path}?{filter}").replace("{g}", &guardrail);
+            let path = path.replace("{w}", &workspace).replace("{a}", &answer);
             report.case(&path, verify_count(&gateway, &path, has_pages, *expected).await);
         }
     }

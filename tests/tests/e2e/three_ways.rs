@@ -86,6 +86,7 @@ pub const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("preset show {way} --workspace {workspace}", "", Always),
     ("preset designate {way} 1 --workspace {workspace}", "", Always),
     ("labels import labels.jsonl --source reference", "", Always),
+    ("labels versions {decision} refund", "", Never),
     ("labels export {way} --workspace {workspace} --output {way}.labels", "", Always),
     ("preset archive {way} --workspace {workspace}", "", Always),
     ("preset activate {way} --workspace {workspace}", "", Always),

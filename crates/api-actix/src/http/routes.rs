@@ -513,7 +513,6 @@ mod tests {
             "/keys",
             "/keys/{hash}",
             "/keys/{hash}/rotate",
-            "/labels",
             "/presets/{slug}/decisions",
             "/observability/destinations",
             "/observability/destinations/{id}",
@@ -531,8 +530,9 @@ mod tests {
             "/workspaces/{id}/credits",
         ];
         for route in ROUTES {
-            // Every key reads presets.
-            let is_changed_only = route.method == Put || (route.method, route.pattern) == (Patch, "/presets/{slug}");
+            // Every key reads presets and labels.
+            let is_changed_only = route.method == Put
+                || matches!((route.method, route.pattern), (Patch, "/presets/{slug}") | (Post, "/labels"));
             let is_listed = route.under_base && (listed.contains(&route.pattern) || is_changed_only);
             assert_eq!(route.is_audited(), is_listed, "{}", route.pattern);
         }

@@ -288,3 +288,39 @@ async fn row_has_the_eight_largest_probabilities_as_returned() {
         r#""probabilities":{"o4":0.3,"o9":0.207,"o6":0.12,"o1":0.11,"o8":0.08,"o3":0.07,"o7":0.06,"o0":0.05}"#;
     assert!(text.contains(largest) && text.contains(r#""score":0.3,"#), "{text}");
 }
+
+#[tokio::test]
+async fn versions_of_a_label_are_listed_newest_first() {
+    let (gateway, id) = with_answer().await;
+    let body = |label: bool, source: &str| json!({"generation_id": id, "category": "other", "labels": {"refund": label}, "source": source});
+    for (label, source) in [(true, "human"), (false, "human"), (false, "system")] {
+        assert_eq!(feedback(&gateway, Caller::Inference, &body(label, source)).await.status, 200);
+    }
+    let list = async |caller, query: &str| gateway.get(caller, &format!("/labels?{query}"), &[]).await;
+    let refund = format!("generation_id={id}&question=refund");
+    let figures = |page: &Value| {
+        let row = |row: &Value| [row["version"].clone(), row["value"].clone(), row["source"].clone()];
+        (page["data"].as_array().unwrap().iter().map(row).collect::<Vec<_>>(), page["total_count"].clone())
+    };
+    let all = [json!([3, false, "system"]), json!([2, false, "human"]), json!([1, true, "human"])];
+    for caller in [Caller::Inference, Caller::Management] {
+        let page = list(caller, &refund).await.json();
+        let (rows, total) = figures(&page);
+        assert_eq!((json!(rows), total), (json!(all), json!(3)));
+        assert_eq!(page["data"][2]["created_by"], format!("key:{}", Caller::Inference.id()));
+        assert!(page["data"][2]["created_at"].is_string(), "{page}");
+    }
+    let page = list(Caller::Inference, &format!("{refund}&offset=1&limit=1")).await.json();
+    assert_eq!((json!(figures(&page).0), figures(&page).1), (json!([all[1]]), json!(3)));
+    for (query, rows) in [("question=queue", 0), ("question=refund&offset=3", 0), ("question=refund&offset=2", 1)] {
+        let page = list(Caller::Inference, &format!("generation_id={id}&{query}")).await.json();
+        assert_eq!(figures(&page).0.len(), rows, "{query}");
+    }
+    list(Caller::OfOtherWorkspace, &refund).await.expect_error(404);
+    list(Caller::Inference, "generation_id=gen-dec-none&question=refund").await.expect_error(404);
+    let unknown = list(Caller::Inference, &format!("generation_id={id}&question=other")).await.expect_error(400);
+    assert_eq!(unknown, r#"question: unknown question; the preset has: "refund", "queue""#);
+    for query in ["question=refund", &format!("generation_id={id}"), "generation_id=x&question=refund"] {
+        list(Caller::Inference, query).await.expect_error(400);
+    }
+}

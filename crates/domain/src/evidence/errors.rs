@@ -83,6 +83,9 @@ pub enum EvidenceError {
         /// The reason.
         error: LabelError,
     },
+    /// The preset of an answer whose labels are listed has no such question.
+    #[error("question: {0}")]
+    Question(LabelError),
     /// The call has too many labels.
     #[error("a call has at most {} labels", NewLabel::MAX_IN_A_CALL)]
     LabelCount,
@@ -103,7 +106,7 @@ impl EvidenceError {
         match self {
             Self::Restricted(error) => error.kind(),
             Self::NotFound => ErrorKind::NotFound,
-            Self::Label { error, .. } => error.kind(),
+            Self::Label { error, .. } | Self::Question(error) => error.kind(),
             Self::LabelCount | Self::EmptyRange | Self::Cursor(_) => ErrorKind::InvalidRequest,
             Self::Store(error) => error.kind(),
         }

@@ -40,6 +40,12 @@ pub struct Label {
 impl Label {
     /// The most versions of the label of one answer.
     pub const MAX_VERSIONS: u32 = 100;
+
+    /// Estimates its size.
+    pub fn stored_bytes(&self) -> u64 {
+        const LABEL: usize = 128;
+        (LABEL + self.value.text().len()) as u64
+    }
 }
 
 /// The stored evidence of one answer.
@@ -164,9 +170,7 @@ impl EvidenceFilter {
 impl Evidence {
     /// Estimates the size of the row.
     pub fn stored_bytes(&self) -> u64 {
-        const LABEL: usize = 128;
-        let label = self.label.as_ref().map_or(0, |label| LABEL + label.value.text().len());
-        self.answer.stored_bytes() + label as u64
+        self.answer.stored_bytes() + self.label.as_ref().map_or(0, Label::stored_bytes)
     }
 
     /// Returns its place in a list.

@@ -39,8 +39,9 @@ pub trait EvidenceRepository: Send + Sync {
         repetition: Option<LabelRepetition<'a>>,
     ) -> Result<Vec<LabelOutcome>, StoreError>;
 
-    /// Returns every version of the label of an answer, oldest first.
-    async fn versions(&self, id: &DecisionId, position: u32) -> Result<Vec<Label>, StoreError>;
+    /// Returns versions of the label of an answer from the number `newest` down, newest first.
+    async fn versions(&self, id: &DecisionId, position: u32, newest: u32, limit: u64)
+    -> Result<Vec<Label>, StoreError>;
 
     /// Removes up to `limit` rows of requests that began before a time, with their labels, and returns their number.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;

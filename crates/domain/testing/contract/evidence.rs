@@ -100,6 +100,13 @@ async fn stored(stores: &Stores, ids: &[DecisionId]) -> Vec<Evidence> {
     rows
 }
 
+/// Returns all versions of the label of an answer, oldest first.
+async fn all_versions(stores: &Stores, number: u64, position: u32) -> Vec<Label> {
+    let mut versions = stores.evidence.versions(&id(number), position, u32::MAX, 999).await.unwrap();
+    versions.reverse();
+    versions
+}
+
 async fn insert_charges(stores: &Stores, numbers: impl IntoIterator<Item = u64>) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
@@ -261,7 +268,7 @@ async fn labels_have_versions(stores: &Stores) {
         label(&[by_system.clone(), by_system, new_label(1, "\"é\"")], "key:b").await,
         [Changed, Unchanged, Changed]
     );
-    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    let versions = all_versions(stores, 1, 0).await;
     let expected = [
         ("1", LabelSource::Human, "key:a"),
         ("1", LabelSource::System, "key:b"),
@@ -280,8 +287,14 @@ async fn labels_have_versions(stores: &Stores) {
     let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
     let outcomes = label(&many, "key:b").await;
     assert_eq!((outcomes[96], outcomes[97], outcomes[99]), (Changed, TooMany, TooMany));
-    assert_eq!(stores.evidence.versions(&id(1), 0).await.unwrap().len(), 100);
-    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
+    assert_eq!(all_versions(stores, 1, 0).await.len(), 100);
+    let page = async |newest, limit| {
+        let page = stores.evidence.versions(&id(1), 0, newest, limit).await.unwrap();
+        page.into_iter().map(|label| label.version).collect::<Vec<_>>()
+    };
+    assert_eq!([page(u32::MAX, 2).await, page(3, 2).await], [[100, 99], [3, 2]]);
+    assert_eq!([page(1, 9).await, page(0, 9).await], [vec![1], vec![]]);
+    assert_eq!(all_versions(stores, 1, 7).await, []);
 }
 
 async fn labels_are_added_all_or_none(stores: &Stores) {
@@ -293,10 +306,10 @@ async fn labels_are_added_all_or_none(stores: &Stores) {
     let many: Vec<NewLabel> = (0..Label::MAX_VERSIONS).map(|number| new_label(1, &number.to_string())).collect();
     assert_eq!(label(&many).await, [Changed; 100]);
     assert_eq!(label(&[other.clone(), new_label(1, "true")]).await, [Changed, TooMany]);
-    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap(), []);
+    assert_eq!(all_versions(stores, 1, 7).await, []);
     assert!(stored(stores, &[id(1)]).await[1].label.is_none());
     assert_eq!(label(&[other, new_label(1, "99")]).await, [Changed, LabelOutcome::Unchanged]);
-    assert_eq!(stores.evidence.versions(&id(1), 7).await.unwrap().len(), 1);
+    assert_eq!(all_versions(stores, 1, 7).await.len(), 1);
 }
 
 async fn concurrent_labels_are_all_kept(stores: &Stores) {
@@ -306,7 +319,7 @@ async fn concurrent_labels_are_all_kept(stores: &Stores) {
         async move { stores.evidence.label(&new, LabelMode::Each, "key:k", None).await.unwrap() }
     });
     assert_eq!(join_all(labels).await.concat(), [LabelOutcome::Changed; 8]);
-    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    let versions = all_versions(stores, 1, 0).await;
     assert_eq!(versions.iter().map(|label| label.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(stored(stores, &[id(1)]).await[0].label.as_ref(), versions.last());
 }
@@ -339,7 +352,7 @@ async fn labels_of_a_repeated_request_change_nothing(stores: &Stores) {
     label("false", LabelMode::Each, None).await.unwrap();
     let again = label("true", LabelMode::Each, repetition).await;
     assert!(matches!(again, Err(StoreError::Repeated)), "{again:?}");
-    let versions = stores.evidence.versions(&id(1), 0).await.unwrap();
+    let versions = all_versions(stores, 1, 0).await;
     assert_eq!(versions.iter().map(|label| label.value.text()).collect::<Vec<_>>(), ["true", "false"]);
 }
 
@@ -349,7 +362,7 @@ async fn prune_removes_old_rows_with_their_labels(stores: &Stores) {
     let prune = async |before, limit| stores.evidence.prune(before, limit).await.unwrap();
     assert_eq!(prune(at(1), 9).await, 0);
     assert_eq!((prune(at(3), 3).await, prune(at(3), 3).await, prune(at(3), 3).await), (3, 1, 0));
-    assert_eq!(stores.evidence.versions(&id(1), 0).await.unwrap(), []);
+    assert_eq!(all_versions(stores, 1, 0).await, []);
     let left = stored(stores, &[id(1), id(2), id(3)]).await;
     assert_eq!((left.len(), left[0].label.is_some()), (2, true));
     // The evidence outlives its record.

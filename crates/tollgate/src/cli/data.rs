@@ -105,6 +105,13 @@ pub enum LabelsCommand {
         #[arg(long, value_name = "LINE", default_value = "1")]
         from_line: u64,
     },
+    /// List the versions of the label of an answer, newest first
+    Versions {
+        /// The id of the answer
+        generation: String,
+        /// The question
+        question: String,
+    },
     /// Write the labelled answers of a preset with their labels, newest first
     Export {
         /// The preset

@@ -70,6 +70,7 @@ fn documented_commands_are_parsed() {
         "preset designate triage 2",
         "preset archive triage",
         "preset activate triage",
+        "labels versions gen-dec-a refund",
         "guardrail show g",
         "guardrail delete g",
         "guardrail assign g h1 h2",

@@ -19,6 +19,14 @@ use crate::commands::prelude::*;
 /// The most bytes of a record.
 const MAX_RECORD_BYTES: usize = 64 << 10;
 
+const VERSION_COLUMNS: &[Column] = &[
+    ("VERSION", "/version"),
+    ("CREATED", "/created_at"),
+    ("SOURCE", "/source"),
+    ("VALUE", "/value"),
+    ("BY", "/created_by"),
+];
+
 /// Runs a command on labels.
 pub async fn run(api: &Api<'_>, command: LabelsCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -30,6 +38,10 @@ pub async fn run(api: &Api<'_>, command: LabelsCommand) -> anyhow::Result<ExitCo
             ended
                 .with_context(|| format!("labels before line {next} are imported; continue with --from-line {next}"))?;
             import.counts.show(api)
+        }
+        LabelsCommand::Versions { generation, question } => {
+            let query = [("generation_id", Some(generation.as_str())), ("question", Some(question.as_str()))];
+            api.show_list(&api.list("/labels", &query).await?, VERSION_COLUMNS)
         }
         LabelsCommand::Export { preset, csv, output } => {
             let query = [

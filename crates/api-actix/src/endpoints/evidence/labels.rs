@@ -1,14 +1,17 @@
-//! `POST /labels`: labels of many answers.
+//! `/labels`: adds labels to many answers, and lists the versions of one.
 #![expect(dead_code, reason = "the schemas of bodies that are read by hand")]
 
-use domain::evidence::{EvidenceError, LabelDraft, LabelError, LabelResults, NewLabel};
+use domain::api_key::InferenceKey;
+use domain::evidence::{EvidenceError, Label, LabelDraft, LabelError, LabelResults, NewLabel};
 
 use super::feedback::{LabelSourceName, source};
-use super::generation_id;
+use super::record::LabelView;
+use super::{generation_id, read_generation_id};
 use crate::endpoints::prelude::*;
 use crate::http::members::{MemberNames, Members, invalid, string};
 
-pub(crate) const ROUTE: Route = Route::management(Post, "/labels", tags::EVIDENCE, handler!(handle, payload))
+/// `POST …/labels`: labels answers.
+pub(crate) const ADD: Route = Route::management(Post, "/labels", tags::EVIDENCE, handler!(handle_add, payload))
     .operation("addLabels", "Label answers")
     .description(
         "Labels up to 1,000 answers of the caller's workspaces. Each label is taken or rejected by itself. The \
@@ -21,7 +24,7 @@ pub(crate) const ROUTE: Route = Route::management(Post, "/labels", tags::EVIDENC
         "The effects, with the rejected labels",
     );
 
-async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
+async fn handle_add(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let body = call.read_json(payload).await?;
     let rows = read_rows(body.text()?)?;
     let drafts: Vec<LabelDraft> = rows.iter().flatten().cloned().collect();
@@ -29,6 +32,41 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let execute = async |change: &Change<'_, LabelResults>| labels.execute(change, &drafts).await;
     call.post(by, body.text()?, execute, |stored| RecordResponse::data(StatusCode::OK, LabelsView::new(&rows, stored)))
         .await
+}
+
+/// `GET …/labels`: lists the versions of a label.
+pub(crate) const LIST: Route = Route::any_key(Get, "/labels", tags::EVIDENCE, handler!(handle_list))
+    .operation("listLabels", "List the versions of a label")
+    .description("Newest first: the first one is the current label. An inference key reads those of its workspace.")
+    .query(&[
+        Query::text("generation_id", "The id of the answer; required."),
+        Query::text("question", "The name of the question; required."),
+        OFFSET,
+        LIMIT,
+    ])
+    .answer(|| BodySchema::page::<LabelView<'_>>("LabelListResponse", "A page of versions of a label."), "The versions")
+    .also(&[404]);
+
+async fn handle_list(call: &Call<'_>, caller: &Principal) -> Outcome {
+    let query = call.request.query_string();
+    let range = PageRange::parse(query, DEFAULT_LIMIT)?;
+    let required = |name| parameters::value(query, name)?.ok_or_else(|| invalid(name, "is required"));
+    let id = read_generation_id("generation_id", Some(required("generation_id")?))?;
+    let question = required("question")?;
+    let by = caller.authority(|id| call.actor_of(id)).ok();
+    if let Some(by) = &by {
+        by.check(Right::Read)?;
+    }
+    let own = caller.inference().ok().map(InferenceKey::workspace_id);
+    let sees = |workspace| match &by {
+        Some(by) => by.sees(workspace),
+        None => own == Some(workspace),
+    };
+    let labels = &call.gateway.services.evidence.labels;
+    let read = async |offset, limit| Ok(labels.list_versions(sees, (&id, &question), offset, limit).await?);
+    let size = |label: &Label| ElementSize::of_text(label.stored_bytes());
+    let (versions, total) = range.read(call, size, read).await?;
+    Ok(Page::respond(versions.iter().map(LabelView::new).collect(), total))
 }
 
 /// Reads the labels. One that is malformed is rejected by itself.

@@ -14,12 +14,16 @@ use crate::http::members::invalid;
 api_error!(EvidenceError {
     pass: Restricted, Store;
     kind: NotFound;
-    said: LabelCount, EmptyRange, Cursor;
+    said: Question, LabelCount, EmptyRange, Cursor;
     with |plain| EvidenceError::Label { question, error } => located(plain, &format!("labels.{question}"), &error);
 });
 
 /// Reads the id of a Decisions request.
 fn generation_id(name: &str, value: &Json) -> Result<DecisionId, ApiError> {
-    let id = value.as_string().and_then(|text| text.parse().ok());
+    read_generation_id(name, value.as_string())
+}
+
+fn read_generation_id(name: &str, text: Option<String>) -> Result<DecisionId, ApiError> {
+    let id = text.and_then(|text| text.parse().ok());
     id.ok_or_else(|| invalid(name, "must be the id of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -"))
 }

@@ -48,7 +48,7 @@ pub(super) struct EvidenceView<'a> {
 /// The right decision of an answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Label)]
-struct LabelView<'a> {
+pub(super) struct LabelView<'a> {
     #[schema(value_type = Value)]
     value: Box<RawValue>,
     /// `human`, `reference` or `system`.
@@ -87,7 +87,7 @@ impl<'a> EvidenceView<'a> {
 }
 
 impl<'a> LabelView<'a> {
-    fn new(label: &'a Label) -> Self {
+    pub(super) fn new(label: &'a Label) -> Self {
         Self {
             value: opaque(&label.value),
             source: label.source.as_str(),
