@@ -170,20 +170,23 @@ impl JournaledLedger {
     /// Folds all charges until now. Callers that wait together for a store that fails get one error: their own attempts
     /// would wait for its time limit one after the other.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        let away = || StoreError::unavailable("the store does not accept the charges of this process");
-        let mut keeper = match self.keeper.try_lock() {
-            Some(keeper) => keeper,
-            None if self.state.is_store_away() => return Err(away()),
-            None => {
-                let keeper = self.keeper.lock().await;
-                if self.state.is_store_away() {
-                    return Err(away());
-                }
-                keeper
+        let mut keeper = if let Some(keeper) = self.keeper.try_lock() {
+            keeper
+        } else {
+            let keeper = self.keeper.lock().await;
+            if self.state.is_store_away() {
+                return Err(StoreError::unavailable("the store does not accept the charges of this process"));
             }
+            keeper
         };
+        let folded = keeper.folded();
         let flushed = keeper.flush().await;
-        self.state.set_store_away(flushed.is_err());
+        match &flushed {
+            Err(StoreError::Unavailable(_)) => self.state.set_store_away(true),
+            // Without entries the store was not asked.
+            Ok(()) if keeper.folded() > folded => self.state.set_store_away(false),
+            _ => {}
+        }
         flushed
     }
 

@@ -49,8 +49,11 @@ pub(super) async fn request_does_not_queue_behind_a_store_that_failed_and_hangs(
     let fixture = LedgerFixture::limited(machine, 100).await;
     let process = fixture.process(1);
     process.hold(1, 60).await.unwrap().unwrap();
+    process.ledger.flush().await.unwrap();
     process.store.set(StoreFault::Away);
     assert!(process.ledger.tick().await.is_err());
+    // Without entries, a flush does not ask the store and does not learn that it is back.
+    process.ledger.flush().await.unwrap();
     process.store.set(StoreFault::Hangs);
     // The tick is polled first.
     match select(pin!(process.ledger.tick()), pin!(process.hold(2, 60))).await {
