@@ -149,8 +149,10 @@ impl Run {
                 if search.is_cancelled() {
                     return;
                 }
+                let is_secrets = search.has_builtin(&[filter], |slug| slug == BuiltinFilter::Secrets);
                 search.each(prepared, filter, &mut |span| {
-                    let span = joined.spanning_match(&span);
+                    let is_private_key = is_secrets && is_private_key(&joined.text[span.clone()]);
+                    let span = joined.spanning_match(&span, is_private_key);
                     spans.extend(span.filter(|span| (self.reported..until).contains(&span.first)));
                 });
             }
@@ -223,28 +225,28 @@ impl Run {
         if is_custom && fragments.iter().all(|(_, fragment)| text[fragment.clone()].bytes().all(is_digit)) {
             return;
         }
-        // The first line of a private key is a match by itself; the lines that have the key are none.
-        let is_whole_key = matches!(filter.matcher, Matcher::Builtin(BuiltinFilter::Secrets))
-            && text[fragments[0].1.clone()].starts_with("-----BEGIN")
-            && text[fragments[fragments.len() - 1].1.clone()].ends_with("-----");
-        for (place, fragment) in fragments.iter().filter(|_| !is_whole_key) {
+        let mut is_counted = true;
+        for (place, fragment) in &fragments {
             let has_own = search.has_match_in(index, &self.pieces[*place].views(text), fragment);
             let is_exempt = filter.action == FilterAction::Redact || *is_rescan;
-            if has_own
+            if has_own && span.is_private_key {
+                // Its first line is a match by itself; the lines that have the key are none.
+                is_counted = false;
+            } else if has_own
                 || is_exempt && !fragment.is_empty() && search.filters.placeholder_at(text, fragment, None).is_some()
             {
                 return;
             }
         }
         let node = self.node(span.first);
-        match filter.action {
-            FilterAction::Block => found.block_at(index, node),
-            FilterAction::Flag => found.count(index, node),
-            FilterAction::Redact => {
-                found.count(index, node);
-                for (_, fragment) in fragments.into_iter().filter(|(_, fragment)| !fragment.is_empty()) {
-                    found.redact(index, node, fragment);
-                }
+        if filter.action == FilterAction::Block {
+            found.block_at(index, node);
+        } else if is_counted {
+            found.count(index, node);
+        }
+        if filter.action == FilterAction::Redact {
+            for (_, fragment) in fragments.into_iter().filter(|(_, fragment)| !fragment.is_empty()) {
+                found.redact(index, node, fragment);
             }
         }
     }
@@ -275,7 +277,7 @@ impl JoinedStrings {
     }
 
     /// Returns a match if it spans several pieces.
-    fn spanning_match(&self, span: &Range<usize>) -> Option<SpanningMatch> {
+    fn spanning_match(&self, span: &Range<usize>, is_private_key: bool) -> Option<SpanningMatch> {
         let first = self.starts.partition_point(|start| *start <= span.start).saturating_sub(1);
         let last = self.starts.partition_point(|start| *start < span.end).saturating_sub(1);
         let first = if span.start >= self.end_of(first) { first + 1 } else { first };
@@ -285,6 +287,7 @@ impl JoinedStrings {
             last,
             to: span.end.min(self.end_of(last)) - self.starts[last],
             is_normalized: self.is_normalized,
+            is_private_key,
         })
     }
 }
@@ -297,4 +300,12 @@ struct SpanningMatch {
     last: usize,
     to: usize,
     is_normalized: bool,
+    is_private_key: bool,
+}
+
+/// Returns true for a private key with its end. Sentences between its lines have shorter words than the lines of a key.
+fn is_private_key(text: &str) -> bool {
+    const FEWEST_BYTES: usize = 16;
+    let is_whole = text.starts_with("-----BEGIN") && text.ends_with("-----") && text.contains("-----END");
+    is_whole && text.split_whitespace().count() <= 8 + text.len() / FEWEST_BYTES
 }

@@ -33,7 +33,7 @@ impl<'f> Search<'f> {
     }
 
     /// Returns true if one of these filters is a built-in one with a property.
-    fn has_builtin(&self, filters: &[usize], test: impl Fn(BuiltinFilter) -> bool) -> bool {
+    pub(super) fn has_builtin(&self, filters: &[usize], test: impl Fn(BuiltinFilter) -> bool) -> bool {
         filters.iter().any(|filter| matches!(self.matcher(*filter), Some(Matcher::Builtin(slug)) if test(slug)))
     }
 

@@ -97,6 +97,16 @@ fn private_key_in_several_strings_is_redacted_with_all_its_lines() {
             (state.contains("see"), state.contains("more"))
         );
     }
+    for state in [
+        r#"["\u002d----BEGIN RSA PRIVATE KEY-----","MIIEowIBAAKCAQEA0Z3VS5","-----END RSA PRIVATE KEY-----"]"#,
+        r#"["‐----BEGIN RSA PRIVATE KEY-----","MIIEowIBAAKCAQEA0Z3VS5","-----END RSA PRIVATE KEY-----"]"#,
+    ] {
+        let filtered = sent(&all(Redact), state).unwrap();
+        assert!(!filtered.contains("MIIE"), "{filtered}");
+    }
+    // Sentences are no key.
+    let said = r#"["-----BEGIN RSA PRIVATE KEY-----","is the first line, I think, of a file that I have to send to them","and -----END RSA PRIVATE KEY-----"]"#;
+    assert!(sent(&all(Redact), said).unwrap().contains("I think"));
     // Without its end, the text behind it may be anything.
     let begun = sent(&all(Redact), r#"["-----BEGIN RSA PRIVATE KEY-----","is how it begins"]"#).unwrap();
     assert_eq!(begun, r#"["[SECRET]","is how it begins"]"#);
