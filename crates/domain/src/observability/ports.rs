@@ -61,8 +61,8 @@ pub trait DestinationRepository: Send + Sync {
         limit: u64,
     ) -> Result<(Vec<Destination>, u64), StoreError>;
 
-    /// Lists what names the destinations of one workspace, or with `None` of all workspaces; oldest first. It needs no
-    /// key of secrets.
+    /// Lists the destinations of one workspace, or with `None` of all workspaces, without their settings; oldest first. It
+    /// needs no encryption key.
     async fn names(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<NamedDestination>, StoreError>;
 
     /// Lists the destinations of one workspace, or with `None` of all workspaces; oldest first.

@@ -522,7 +522,7 @@ pub enum PresetCommand {
         #[command(flatten)]
         preset: NamedPreset,
     },
-    /// Make an archived preset active again
+    /// Make an archived or disabled preset active again
     Activate {
         /// The preset
         #[command(flatten)]

@@ -19,8 +19,8 @@ pub async fn run(api: &Api<'_>, command: PresetCommand) -> anyhow::Result<ExitCo
         PresetCommand::Create { preset, from } => {
             let created = api.call(Method::POST, &path(&preset, "/decisions"), Some(&read_json(&from)?)).await?;
             // The status stays that of the versions before.
-            let is_archived = text_at(&created, "/data/status").as_deref() == Some("archived");
-            let next = if is_archived { "preset activate {}" } else { "ask @preset/{} --from FILE" };
+            let is_active = text_at(&created, "/data/status").as_deref() == Some("active");
+            let next = if is_active { "ask @preset/{} --from FILE" } else { "preset activate {}" };
             api.show_next(&created, next, "/data/slug")
         }
         PresetCommand::List { workspace } => {

@@ -25,8 +25,8 @@ impl ManageDestinations {
         Ok(found.ok_or(NameError::Unknown)?)
     }
 
-    /// Names the destination with this id, or with this unique name. A workspace has few destinations, and every server
-    /// has all of them in memory, so a name is looked up in the list.
+    /// Returns the destination with this id, or with this unique name, without its settings. A workspace has few
+    /// destinations, so a name is looked up in the list of all.
     ///
     /// # Errors
     /// As [`Self::get`].

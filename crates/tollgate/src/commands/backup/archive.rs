@@ -290,7 +290,7 @@ impl ByteSource for EntryContent {
 
 /// Returns the error of an archive whose bytes cannot be read: no store is to blame.
 fn damaged(reason: &dyn fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("the backup is damaged: {reason}"))
+    StoreError::Corrupt(format!("the backup is damaged, or its file cannot be read: {reason}"))
 }
 
 /// The version of the archive layout of this program.
