@@ -112,13 +112,14 @@ pub(super) async fn callers_that_wait_together_for_a_failing_store_get_one_error
     process.hold(1, 60).await.unwrap().unwrap();
     process.charge(1, 50).await.unwrap();
     process.store.set(StoreFault::TimesOut);
-    let mut first = Box::pin(process.ledger.flush());
-    assert!(poll_immediate(&mut first).await.is_none(), "the store does not answer yet");
-    let mut second = pin!(process.ledger.flush());
-    assert!(poll_immediate(&mut second).await.is_none(), "the first has its turn");
+    // A flush would wait for the disk first.
+    let mut round = Box::pin(process.ledger.tick());
+    assert!(poll_immediate(&mut round).await.is_none(), "the store does not answer yet");
+    let mut waiting = pin!(process.ledger.flush());
+    assert!(poll_immediate(&mut waiting).await.is_none(), "the round has its turn");
     process.store.set(StoreFault::Hangs);
-    assert!(first.await.is_err());
-    let waited = poll_immediate(second).await.expect("no attempt of its own that would hang");
+    assert!(round.await.is_err());
+    let waited = poll_immediate(waiting).await.expect("no attempt of its own that would hang");
     assert!(matches!(waited, Err(StoreError::Unavailable(_))));
     process.store.set(StoreFault::None);
     process.ledger.flush().await.unwrap();
