@@ -189,7 +189,7 @@ async fn failed_commands_print_one_sentence() -> Result<()> {
         ("workspace budget --daily 0".to_owned(), "more than 0 USD"),
         ("workspace budget --daily much".to_owned(), "neither an amount of USD nor \"none\""),
         ("workspace budget --daily 5 --weekly 4".to_owned(), "must be more than the daily one"),
-        ("workspace rates --rpm 0".to_owned(), "at least 1"),
+        ("workspace rates --rpm 0".to_owned(), "from 1 to 4294967295"),
         ("workspace rates --tpm 1.5".to_owned(), "neither a whole number"),
         ("workspace credit --add-usd 9223373".to_owned(), "is not an amount of USD"),
     ] {
