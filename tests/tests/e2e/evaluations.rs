@@ -272,22 +272,22 @@ async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
     Ok(())
 }
 
-/// Eight requests at once compete for one that the rate permits every two seconds.
+/// Thirty-two requests at once compete for one that the rate permits every second: the last ones lose thirty times.
 #[tokio::test]
 async fn evaluation_waits_for_the_rate_of_its_key() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(planted)).await?;
-    let mut gateway = start(&alpha, 34).await?;
-    let slow = gateway.instance.key(&["--name", "slow", "--rpm", "30"]).await?;
+    let mut gateway = start(&alpha, 90).await?;
+    let slow = gateway.instance.key(&["--name", "slow", "--rpm", "60"]).await?;
     gateway.instance.set_env("TOLLGATE_KEY", slow.secret);
-    let arguments = [&RUN[..], &["--yes"]].concat();
+    let arguments = [&RUN[..], &["--yes", "--concurrency", "32"]].concat();
     let output = gateway.instance.run(&arguments).await?;
     let said = String::from_utf8(output.stderr)?;
-    ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 34, "{said}");
+    ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 90, "{said}");
     // The preset and the model are read under the same rate.
-    std::fs::write(gateway.instance.path().join("items.jsonl"), dataset(35))?;
+    std::fs::write(gateway.instance.path().join("items.jsonl"), dataset(91))?;
     let output = gateway.instance.run(&arguments).await?;
     let said = String::from_utf8(output.stderr)?;
-    ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 35, "{said}");
+    ensure!(output.status.code() == Some(3) && recorded(&gateway)?.len() == 91, "{said}");
     Ok(())
 }
 

@@ -303,9 +303,13 @@ struct SpanningMatch {
     is_private_key: bool,
 }
 
-/// Returns true for a private key with its end. Sentences between its lines have shorter words than the lines of a key.
+/// The words of the first and the last line of a private key: `-----BEGIN RSA PRIVATE KEY-----`.
+const WORDS_AROUND_KEY: usize = 8;
+/// The fewest bytes of a line of a key, on average. Lines have 64; the words of sentences have far fewer.
+const KEY_LINE_BYTES: usize = 16;
+
+/// Returns true for a private key with its end. Sentences between such lines are no key.
 fn is_private_key(text: &str) -> bool {
-    const FEWEST_BYTES: usize = 16;
     let is_whole = text.starts_with("-----BEGIN") && text.ends_with("-----") && text.contains("-----END");
-    is_whole && text.split_whitespace().count() <= 8 + text.len() / FEWEST_BYTES
+    is_whole && text.split_whitespace().count() <= WORDS_AROUND_KEY + text.len() / KEY_LINE_BYTES
 }

@@ -137,12 +137,18 @@ impl ManageDestinations {
         let by = change.by();
         by.check(Right::Write)?;
         for _ in 0..MAX_ATTEMPTS {
-            let named = self.named(by, id).await?;
-            change.check_version(named.version())?;
-            let audit = match self.destinations.find(named.id).await {
-                Ok(before) => audited(by.actor(), "destination.delete", named.id, before.as_ref(), None),
-                Err(_) => audited_unreadable(by.actor(), &named),
+            let (named, audit) = match self.get(by, id).await {
+                Ok(before) => {
+                    (before.named(), audited(by.actor(), "destination.delete", before.id, Some(&before), None))
+                }
+                Err(DestinationError::Store(_)) => {
+                    let named = self.named(by, id).await?;
+                    let audit = audited_unreadable(by.actor(), &named);
+                    (named, audit)
+                }
+                Err(error) => return Err(error),
             };
+            change.check_version(named.version())?;
             if self.destinations.delete(named.id, named.updated_at, &change.audited(audit, &())).await? {
                 return Ok(());
             }
