@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ fn counter() -> CounterId {
 
 fn draw(process: ProcessId, number: u64, pico: i64) -> DrawRequest {
     let amount = Usd::from_pico(pico);
-    let ask = DrawAsk { payer: payer(), at: at(0), amount, lacking: vec![(counter(), amount)] };
-    DrawRequest { process, number, asks: vec![ask], ahead: Vec::new() }
+    let ask = DrawAsk { payer: payer(), at: at(0), amount, counters: vec![counter()] };
+    DrawRequest { process, number, asks: vec![ask], free: BTreeMap::new(), ahead: Vec::new() }
 }
 
 /// Returns the spent and allotted amounts of the key's limit.

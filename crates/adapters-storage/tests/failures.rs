@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -69,7 +70,7 @@ fn counter() -> CounterId {
 
 fn draw(number: u64) -> DrawRequest {
     let ahead = vec![DrawAhead { counter: counter(), amount: Usd::from_pico(5) }];
-    DrawRequest { process: process(), number, asks: Vec::new(), ahead }
+    DrawRequest { process: process(), number, asks: Vec::new(), free: BTreeMap::new(), ahead }
 }
 
 fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {

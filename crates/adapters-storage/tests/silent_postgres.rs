@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -453,17 +454,17 @@ async fn writers_hold_the_lock_for_few_round_trips() {
     let lifetime = |account| CounterId { account, period: CounterPeriod::Lifetime };
     let mut trips = Vec::new();
     let payer = Payer { guardrails: vec![GuardrailId::from_uuid(Uuid::from_u128(3))], ..payer() };
-    let lacking: Vec<_> = payer.accounts().map(|account| (lifetime(account), Usd::from_pico(5))).collect();
+    let counters: Vec<_> = payer.accounts().map(lifetime).collect();
     for number in 1..=6 {
         let before = count.load(Ordering::SeqCst);
         let asks = vec![DrawAsk {
             payer: payer.clone(),
             at: clock().now(),
             amount: Usd::from_pico(5),
-            lacking: lacking.clone(),
+            counters: counters.clone(),
         }];
         let ahead = vec![DrawAhead { counter: lifetime(Account::Key(key_id(1))), amount: Usd::from_pico(5) }];
-        let reply = budget.draw(&DrawRequest { process, number, asks, ahead }).await.unwrap();
+        let reply = budget.draw(&DrawRequest { process, number, asks, free: BTreeMap::new(), ahead }).await.unwrap();
         assert_eq!(reply.grants.len(), 3, "{reply:?}");
         let drawn = count.load(Ordering::SeqCst);
         SeaOrmAuditLog::new(database.clone()).append(&audit()).await.unwrap();

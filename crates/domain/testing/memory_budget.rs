@@ -160,15 +160,14 @@ impl State {
         for ask in &request.asks {
             self.check_payer(&ask.payer)?;
             not_negative(ask.amount)?;
-            for (counter, lacking) in &ask.lacking {
-                not_negative(*lacking)?;
+            for counter in &ask.counters {
                 balances.insert(*counter, self.balance(request.process, *counter, now));
             }
         }
         for ahead in &request.ahead {
             balances.insert(ahead.counter, self.balance(request.process, ahead.counter, now));
         }
-        let decision = decide_draw(&request.asks, &request.ahead, balances, self.allotments.live_processes());
+        let decision = decide_draw(request, balances, self.allotments.live_processes());
         let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         for counter in decision.recalls {
             allotments.set_recalled(counter, now);

@@ -21,6 +21,10 @@ const CALLERS: usize = 6;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The duration of the load before and after an outage.
 const AROUND: Duration = Duration::from_millis(1_500);
+/// The time in which the last requests of paused callers end.
+const PAUSED: Duration = Duration::from_secs(1);
+/// The time within which background work gives a paused key an allowance.
+const ALLOTTED: Duration = Duration::from_secs(30);
 /// The time within which a limited key must recover after an outage.
 const RECOVERED: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(6);
@@ -98,21 +102,27 @@ struct TimedReply {
 /// Clients that send requests until they are stopped or the server is gone.
 struct Load {
     stopped: Arc<AtomicBool>,
+    /// True while the callers of the limited key pause.
+    paused: Arc<AtomicBool>,
     callers: JoinSet<Result<Vec<TimedReply>>>,
 }
 
 impl Load {
     fn start(server: &Server, unlimited: &Key, limited: &Key) -> Self {
-        let stopped = Arc::new(AtomicBool::new(false));
+        let (stopped, paused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let mut callers = JoinSet::new();
         for number in 0..2 * CALLERS {
             let limited_caller = number % 2 == 1;
             let key = if limited_caller { limited } else { unlimited };
             let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
-            let stopped = Arc::clone(&stopped);
+            let (stopped, paused) = (Arc::clone(&stopped), Arc::clone(&paused));
             callers.spawn(async move {
                 let mut answers = Vec::new();
                 while !stopped.load(Ordering::Relaxed) {
+                    if limited_caller && paused.load(Ordering::Relaxed) {
+                        sleep(PAUSE).await;
+                        continue;
+                    }
                     let sent = Instant::now();
                     // A killed server sends no response.
                     let Ok(reply) = call.send(address).await else { break };
@@ -130,7 +140,27 @@ impl Load {
                 Ok(answers)
             });
         }
-        Self { stopped, callers }
+        Self { stopped, paused, callers }
+    }
+
+    /// Begins an outage once the limited key has an allowance: on a busy machine it would begin while the callers wait
+    /// for one.
+    async fn lose_database<'a>(&self, outage: Outage, site: &'a Site) -> Result<ActiveOutage<'a>> {
+        sleep(AROUND).await;
+        self.paused.store(true, Ordering::Relaxed);
+        sleep(PAUSED).await;
+        // Commands wait until running servers have folded their charges.
+        site.gateway.instance.run(&["usage", "list", "--csv"]).await?;
+        let hand = SecondHand::of(&site.gateway.instance).await?;
+        let since = Instant::now();
+        while hand.number("SELECT COALESCE(SUM(amount_pico), 0) FROM allowances").await? == 0 {
+            ensure!(since.elapsed() < ALLOTTED, "the limited key has no allowance");
+            sleep(PAUSE).await;
+        }
+        hand.close().await?;
+        let away = outage.begin(site).await?;
+        self.paused.store(false, Ordering::Relaxed);
+        Ok(away)
     }
 
     async fn stop(mut self) -> Result<Vec<TimedReply>> {
@@ -253,8 +283,7 @@ async fn serves_during(outage: Outage, length: Duration) -> Result<()> {
     let site = Site::start(outage).await?;
     let Site { gateway, alpha, limited, .. } = &site;
     let load = Load::start(&gateway.server, &gateway.inference, limited);
-    sleep(AROUND).await;
-    let away = outage.begin(&site).await?;
+    let away = load.lose_database(outage, &site).await?;
     let began = Instant::now();
     sleep(length / 2).await;
     use_up(&gateway.server, limited).await?;
@@ -280,8 +309,7 @@ async fn serves_during(outage: Outage, length: Duration) -> Result<()> {
 async fn crashes_during(outage: Outage, length: Duration) -> Result<()> {
     let site = Site::start(outage).await?;
     let load = Load::start(&site.gateway.server, &site.gateway.inference, &site.limited);
-    sleep(AROUND).await;
-    let away = outage.begin(&site).await?;
+    let away = load.lose_database(outage, &site).await?;
     let began = Instant::now();
     use_up(&site.gateway.server, &site.limited).await?;
     sleep(length / 2).await;

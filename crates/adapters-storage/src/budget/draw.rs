@@ -90,9 +90,6 @@ fn repeated(text: Option<&str>, request: &DrawRequest) -> Result<DrawReply, Budg
 fn check_amounts(request: &DrawRequest) -> Result<(), StoreError> {
     for ask in &request.asks {
         positive(ask.amount)?;
-        for (_, lacking) in &ask.lacking {
-            positive(*lacking)?;
-        }
     }
     Ok(())
 }
@@ -117,7 +114,7 @@ impl Balances {
         request: &DrawRequest,
         state: &StoreState,
     ) -> Result<Self, StoreError> {
-        let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
+        let asked = request.asks.iter().flat_map(|ask| ask.counters.iter().copied());
         let counters: Vec<CounterId> = asked.chain(request.ahead.iter().map(|ahead| ahead.counter)).collect();
         let payers = request.asks.iter().map(|ask| &ask.payer);
         let limits = AccountLimits::read(connection, counters.iter().map(|counter| counter.account), payers).await?;
@@ -151,10 +148,10 @@ impl Balances {
     }
 
     fn decide_by_rows(&self, request: &DrawRequest, now: DateTime<Utc>) -> DrawDecision {
-        let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
+        let asked = request.asks.iter().flat_map(|ask| ask.counters.iter().copied());
         let counters = asked.chain(request.ahead.iter().map(|ahead| ahead.counter));
         let balances = counters.map(|counter| (counter, self.balance(&counter, now))).collect();
-        decide_draw(&request.asks, &request.ahead, balances, self.live_processes)
+        decide_draw(request, balances, self.live_processes)
     }
 
     fn balance(&self, counter: &CounterId, now: DateTime<Utc>) -> CounterBalance {

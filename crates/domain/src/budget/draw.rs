@@ -1,11 +1,11 @@
 //! The decision of a draw: the allowances that a store grants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::allowances::CounterId;
-use super::{Account, BudgetScope, CounterLimit, DrawAhead, DrawAsk, LimitExceeded, LimitStatus, admit};
+use super::{Account, BudgetScope, CounterLimit, DrawAhead, DrawAsk, DrawRequest, LimitExceeded, LimitStatus, admit};
 use crate::money::Usd;
 
 /// A counter as a store has it.
@@ -75,30 +75,38 @@ pub struct DrawDecision {
     pub recalls: Vec<CounterId>,
 }
 
-/// Decides a draw. Asks are served in order of arrival, each in all its counters or in none; a rejected ask does not
-/// block later ones. Then counters are filled ahead, with at most the room divided by twice the number of live
-/// processes, and not while another process lacks allowance.
+/// Decides a draw. Asks are served in order of arrival, each in all its counters or in none: first from what the process
+/// has free, then by grants. A rejected ask does not block later ones. Then counters are filled ahead, with at most the
+/// room divided by twice the number of live processes, and not while another process or a rejected ask lacks allowance.
 ///
 /// `balances` holds every counter of the asks and of `ahead`.
 pub fn decide_draw(
-    asks: &[DrawAsk],
-    ahead: &[DrawAhead],
+    request: &DrawRequest,
     mut balances: BTreeMap<CounterId, CounterBalance>,
     live_processes: u64,
 ) -> DrawDecision {
     let mut decision = DrawDecision::default();
-    for ask in asks {
-        let answer = decide_ask(ask, &balances, &mut decision.recalls);
+    let (mut free, mut short) = (request.free.clone(), HashSet::new());
+    for ask in &request.asks {
+        let of_process = |counter| free.get(counter).map_or(Usd::ZERO, |free| ask.amount.min(*free));
+        let parts: Vec<_> = ask.counters.iter().map(|counter| (*counter, of_process(counter))).collect();
+        let lacking = parts.iter().copied().filter(|(_, part)| *part < ask.amount);
+        let answer = decide_ask(ask, lacking.clone(), &balances, &mut decision.recalls);
         if answer.is_ok() {
-            for (counter, lacking) in &ask.lacking {
-                grant(&mut balances, &mut decision.grants, *counter, *lacking);
+            for (counter, part) in parts {
+                free.entry(counter).and_modify(|free| *free = less(*free, part));
+                if part < ask.amount {
+                    grant(&mut balances, &mut decision.grants, counter, less(ask.amount, part));
+                }
             }
+        } else {
+            short.extend(lacking.map(|(counter, _)| counter));
         }
         decision.answers.push(answer);
     }
-    for DrawAhead { counter, amount } in ahead {
+    for DrawAhead { counter, amount } in &request.ahead {
         let Some(balance) = balances.get(counter) else { continue };
-        if balance.is_recalled || decision.recalls.contains(counter) {
+        if balance.is_recalled || short.contains(counter) {
             continue;
         }
         let share = balance.room().map_or(i128::MAX, |room| room / (2 * i128::from(live_processes.max(1))));
@@ -110,22 +118,23 @@ pub fn decide_draw(
     decision
 }
 
+/// `lacking` is the counters that lack a part of the amount, each with the part that the process has free.
 fn decide_ask(
     ask: &DrawAsk,
+    lacking: impl Iterator<Item = (CounterId, Usd)>,
     balances: &BTreeMap<CounterId, CounterBalance>,
     recalls: &mut Vec<CounterId>,
 ) -> Result<(), LimitExceeded> {
     let (mut statuses, mut is_uncertain) = (Vec::new(), false);
-    for (counter, lacking) in &ask.lacking {
-        let free = Usd::from_pico(ask.amount.pico().saturating_sub(lacking.pico()).max(0));
-        let Some(balance) = balances.get(counter) else { continue };
-        let own: Vec<LimitStatus> = balance.statuses(*counter, free, ask.at).collect();
+    for (counter, free) in lacking {
+        let Some(balance) = balances.get(&counter) else { continue };
+        let own: Vec<LimitStatus> = balance.statuses(counter, free, ask.at).collect();
         let kept_by_others = balance.allotted > balance.own;
         let waits = admit(&own, ask.amount).is_err_and(|exceeded| exceeded.waits_for_others());
         if waits && kept_by_others {
             is_uncertain |= balance.is_unanswered;
-            if !recalls.contains(counter) {
-                recalls.push(*counter);
+            if !recalls.contains(&counter) {
+                recalls.push(counter);
             }
         }
         statuses.extend(own);
@@ -140,6 +149,10 @@ fn decide_ask(
         // A shortfall that returned allowances cannot cover is certain.
         LimitExceeded { is_uncertain: is_uncertain && exceeded.waits_for_others(), ..exceeded }
     })
+}
+
+fn less(amount: Usd, part: Usd) -> Usd {
+    Usd::from_pico(amount.pico().saturating_sub(part.pico()))
 }
 
 fn grant(

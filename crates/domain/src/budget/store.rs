@@ -1,5 +1,6 @@
 //! The store of allowances: processes draw parts of limits, and fold charges back.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -55,8 +56,8 @@ pub struct DrawAsk {
     pub at: DateTime<Utc>,
     /// The amount of the whole hold.
     pub amount: Usd,
-    /// The missing amounts by counter. The process has the rest of `amount` free in each counter.
-    pub lacking: Vec<(CounterId, Usd)>,
+    /// The counters that hold it.
+    pub counters: Vec<CounterId>,
 }
 
 /// A counter to fill ahead.
@@ -78,6 +79,8 @@ pub struct DrawRequest {
     pub number: u64,
     /// The requests that wait, in order of arrival.
     pub asks: Vec<DrawAsk>,
+    /// The free amounts that the process has for them, by counter.
+    pub free: BTreeMap<CounterId, Usd>,
     /// The counters to fill ahead with the rest.
     pub ahead: Vec<DrawAhead>,
 }

@@ -1,6 +1,6 @@
 //! The audit of the ledger after a crash.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,10 +127,15 @@ async fn check_room(stores: &Stores, room: i64, point: &str) {
     let at = domain::system::Clock::now(&stores.clock);
     let ask = |pico| {
         let amount = Usd::from_pico(pico);
-        DrawAsk { payer: payer(), at, amount, lacking: vec![(counter, amount)] }
+        DrawAsk { payer: payer(), at, amount, counters: vec![counter] }
     };
-    let request =
-        DrawRequest { process: process(9), number: 1, asks: vec![ask(room + 1), ask(room)], ahead: Vec::new() };
+    let request = DrawRequest {
+        process: process(9),
+        number: 1,
+        asks: vec![ask(room + 1), ask(room)],
+        free: BTreeMap::new(),
+        ahead: Vec::new(),
+    };
     let reply = stores.budget.draw(&request).await.unwrap();
     let granted: Vec<bool> = reply.answers.iter().map(Result::is_ok).collect();
     assert_eq!(granted, [false, true], "{point}: {room}");

@@ -101,9 +101,14 @@ impl CounterState {
         self.spending.add(now, amount);
     }
 
+    /// Returns the holds of the last second.
+    pub(super) fn last_second(&self, now: Duration) -> i128 {
+        self.spending.last_second(now)
+    }
+
     /// Returns the target amount: the holds of the last second, at least eight of the largest hold.
     pub(super) fn wish(&self, now: Duration) -> i128 {
-        self.spending.last_second(now).max(8 * self.spending.largest(now))
+        self.last_second(now).max(8 * self.spending.largest(now))
     }
 
     /// Returns true if the counter has no state.

@@ -361,24 +361,35 @@ impl WorkspaceAllowances {
     }
 
     /// Returns the counters to fill ahead, among those with a hold since the last call: less than half of their target
-    /// is free, no process recalls them, and they have no excess that the store lacks.
+    /// is free.
     pub fn take_wishes(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
-        let (counters, excesses) = (&mut self.counters, &self.excesses);
-        let wishes = self.used.drain(..).filter_map(|counter| {
-            let state = counters.get_mut(&counter)?;
+        let mut used = std::mem::take(&mut self.used);
+        let wishes = used.drain(..).filter_map(|counter| {
+            let state = self.counters.get_mut(&counter)?;
             state.is_listed_as_used = false;
-            let wish = state.wish(now);
-            let is_wanted = now.saturating_sub(state.last_used) < self.settings.idle_return
-                && state.return_due == 0
-                && !excesses.contains_key(&counter)
-                && !state.is_recalled(now)
-                && !counter.period.is_over(at)
-                && state.free() * 2 < wish;
-            is_wanted.then(|| Wish { counter, amount: usd(wish), free: usd(state.free()) })
+            let state = self.to_fill(counter, now, at)?;
+            let (wish, free) = (state.wish(now), state.free());
+            let is_idle = now.saturating_sub(state.last_used) >= self.settings.idle_return;
+            (!is_idle && free * 2 < wish).then(|| Wish { counter, amount: usd(wish), free: usd(free) })
         });
         let mut wishes: Vec<_> = wishes.collect();
         wishes.sort_unstable_by_key(|wish| wish.counter);
+        self.used = used;
         wishes
+    }
+
+    /// Returns the amount to draw beside what a request lacks: the holds of the last second, nothing for a cold counter.
+    pub fn ahead(&self, counter: CounterId, now: Duration, at: DateTime<Utc>) -> Usd {
+        let missing = |state: &CounterState| (state.last_second(now) - state.free()).max(0);
+        self.to_fill(counter, now, at).map_or(Usd::ZERO, |state| usd(missing(state)))
+    }
+
+    /// Returns a counter that may be filled ahead: no process recalls it, its period is not over, and it has no excess
+    /// that the store lacks.
+    fn to_fill(&self, counter: CounterId, now: Duration, at: DateTime<Utc>) -> Option<&CounterState> {
+        let may_fill = |state: &&CounterState| state.return_due == 0 && !state.is_recalled(now);
+        let is_settled = !self.excesses.contains_key(&counter) && !counter.period.is_over(at);
+        self.counters.get(&counter).filter(may_fill).filter(|_| is_settled)
     }
 
     /// Returns the status of a counter.

@@ -1,5 +1,6 @@
 //! Processes that draw, return and fold.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
@@ -43,8 +44,7 @@ pub(super) fn ask(payer: &Payer, pico: i64, counters: &[CounterId]) -> DrawAsk {
 }
 
 pub(super) fn ask_at(payer: &Payer, at: DateTime<Utc>, pico: i64, counters: &[CounterId]) -> DrawAsk {
-    let lacking = counters.iter().map(|counter| (*counter, usd(pico))).collect();
-    DrawAsk { payer: payer.clone(), at, amount: usd(pico), lacking }
+    DrawAsk { payer: payer.clone(), at, amount: usd(pico), counters: counters.to_vec() }
 }
 
 pub(super) fn entry(record: UsageRecord, allowances: &[(CounterId, i64)]) -> FoldEntry {
@@ -75,7 +75,7 @@ impl Holder {
     pub(super) fn request(&self, asks: &[DrawAsk], ahead: &[(CounterId, i64)]) -> DrawRequest {
         let number = self.number.load(Ordering::SeqCst) + 1;
         let ahead = ahead.iter().map(|(counter, pico)| DrawAhead { counter: *counter, amount: usd(*pico) });
-        DrawRequest { process: self.id, number, asks: asks.to_vec(), ahead: ahead.collect() }
+        DrawRequest { process: self.id, number, asks: asks.to_vec(), free: BTreeMap::new(), ahead: ahead.collect() }
     }
 
     pub(super) async fn draw(&self, stores: &Stores, asks: &[DrawAsk], ahead: &[(CounterId, i64)]) -> DrawReply {

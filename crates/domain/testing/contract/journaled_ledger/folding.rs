@@ -148,6 +148,24 @@ pub(super) async fn answered_request_does_not_wait_for_the_draw_of_a_later_one(m
     fixture.audit().await;
 }
 
+pub(super) async fn draw_fills_a_counter_ahead_by_the_holds_of_the_last_second(machine: &LedgerMachine) {
+    let fixture = LedgerFixture::limited(machine, 1_000).await;
+    let process = fixture.process(1);
+    process.hold(1, 10).await.unwrap().unwrap();
+    assert_eq!(fixture.counted().await, (0, 10), "the counter was cold");
+    process.hold(2, 30).await.unwrap().unwrap();
+    assert_eq!(fixture.counted().await, (0, 50));
+    process.hold(3, 961).await.unwrap().unwrap_err();
+    assert_eq!(fixture.counted().await, (0, 50), "a rejection draws nothing");
+    process.store.set(StoreFault::Away);
+    process.hold(3, 10).await.unwrap().unwrap();
+    process.store.set(StoreFault::None);
+    fixture.advance(Duration::from_secs(2));
+    process.hold(4, 40).await.unwrap().unwrap();
+    assert_eq!(fixture.counted().await, (0, 90), "the last second had no holds");
+    fixture.audit().await;
+}
+
 pub(super) async fn draw_with_a_lost_answer_is_granted_once(machine: &LedgerMachine) {
     let fixture = LedgerFixture::limited(machine, 100).await;
     let process = fixture.process(1);

@@ -1,6 +1,6 @@
 //! Draws of allowances, and their returns.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -88,7 +88,8 @@ impl Keeper {
         }
     }
 
-    /// Draws the missing amounts of requests, then amounts to fill ahead.
+    /// Draws the missing amounts of requests, and what their counters spent in the last second: under load each request
+    /// would draw for itself until the next scan.
     async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
         self.register().await?;
         self.resolve_pending().await?;
@@ -100,14 +101,7 @@ impl Keeper {
         if asks.iter().any(|ask| self.has_returns_due(ask.payer.workspace_id)) {
             self.return_allowances(None).await?;
         }
-        let mut owners = HashMap::new();
-        let lacking = self.lacking(asks, &mut owners);
-        let request = DrawRequest {
-            process: self.journal.process(),
-            number: self.progress.number + 1,
-            asks: lacking,
-            ahead: Vec::new(),
-        };
+        let (request, owners) = self.request_of(asks);
         Ok(self.send_draw(self.pending_draw(request, owners)).await?.answers)
     }
 
@@ -127,25 +121,33 @@ impl Keeper {
         lock(&self.state.workspaces.get(workspace)).allowances.has_returns_due()
     }
 
-    /// Returns the missing amounts of each request after the requests before it.
-    fn lacking(&self, asks: &[Arc<Ask>], owners: &mut HashMap<CounterId, WorkspaceId>) -> Vec<DrawAsk> {
-        let mut free: HashMap<CounterId, i64> = HashMap::new();
-        let mut lacking = |ask: &Ask| {
+    /// Returns the draw of requests, and the workspace of each counter.
+    fn request_of(&self, asks: &[Arc<Ask>]) -> (DrawRequest, HashMap<CounterId, WorkspaceId>) {
+        let now = self.clock.monotonic();
+        let (mut owners, mut free, mut ahead) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
+        for ask in asks {
             let money = self.state.workspaces.get(ask.payer.workspace_id);
             let money = lock(&money);
-            let mut short = Vec::new();
             for counter in &ask.counters {
                 owners.insert(*counter, ask.payer.workspace_id);
-                let free = free.entry(*counter).or_insert_with(|| money.allowances.status(*counter).available.pico());
-                let taken = ask.amount.pico().min(*free);
-                *free -= taken;
-                if taken < ask.amount.pico() {
-                    short.push((*counter, Usd::from_pico(ask.amount.pico() - taken)));
-                }
+                free.insert(*counter, money.allowances.status(*counter).available);
+                ahead.insert(*counter, money.allowances.ahead(*counter, now, ask.at));
             }
-            DrawAsk { payer: ask.payer.clone(), at: ask.at, amount: ask.amount, lacking: short }
+        }
+        let of = |ask: &Arc<Ask>| DrawAsk {
+            payer: ask.payer.clone(),
+            at: ask.at,
+            amount: ask.amount,
+            counters: ask.counters.clone(),
         };
-        asks.iter().map(|ask| lacking(ask)).collect()
+        let request = DrawRequest {
+            process: self.journal.process(),
+            number: self.progress.number + 1,
+            asks: asks.iter().map(of).collect(),
+            free,
+            ahead: ahead.into_iter().map(|(counter, amount)| DrawAhead { counter, amount }).collect(),
+        };
+        (request, owners)
     }
 
     /// Draws for counters that are used and nearly empty, so that requests do not wait.
@@ -164,8 +166,13 @@ impl Keeper {
             return Ok(());
         }
         self.resolve_pending().await?;
-        let request =
-            DrawRequest { process: self.journal.process(), number: self.progress.number + 1, asks: Vec::new(), ahead };
+        let request = DrawRequest {
+            process: self.journal.process(),
+            number: self.progress.number + 1,
+            asks: Vec::new(),
+            free: BTreeMap::new(),
+            ahead,
+        };
         self.send_draw(self.pending_draw(request, owners)).await.map(drop)
     }
 
