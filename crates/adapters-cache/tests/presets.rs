@@ -9,8 +9,9 @@ use domain::authority::Authority;
 use domain::change::Change;
 use domain::ids::WorkspaceId;
 use domain::json::Json;
+use domain::model::{Model, Pricing};
 use domain::preset::{ManagePresets, PresetChange, PresetConfig, PresetSlug, PresetStatus, Presets};
-use domain::testing::{FixedClock, MemoryStore, SequentialIds};
+use domain::testing::{FixedClock, MemoryCatalogue, MemoryStore, SequentialIds};
 use domain::workspace::CreateWorkspace;
 
 struct Setup {
@@ -30,7 +31,10 @@ impl Setup {
         let watcher = Arc::new(ChangeWatcher::new(store.changes(), clock.clone(), bounds));
         watcher.refresh().await.unwrap();
         let cached = CachedPresets::new(store.presets(), Arc::clone(&watcher), 10);
-        let manage = ManagePresets { presets: store.presets(), workspaces: store.workspaces(), clock, ids };
+        let row =
+            Model::minimal("a/b".parse().unwrap(), Pricing::per_token("0".parse().unwrap(), "0".parse().unwrap()));
+        let catalogue = Arc::new(MemoryCatalogue::new(vec![row]));
+        let manage = ManagePresets { presets: store.presets(), workspaces: store.workspaces(), catalogue, clock, ids };
         Self { manage, watcher, cached, workspace }
     }
 

@@ -316,6 +316,7 @@ impl Setup {
             presets: ManagePresets {
                 presets: self.store.presets(),
                 workspaces: self.store.workspaces(),
+                catalogue: Arc::clone(&self.catalogue),
                 clock: Arc::new(clock.clone()),
                 ids: Arc::new(ids.clone()),
             },

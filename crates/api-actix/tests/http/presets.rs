@@ -27,6 +27,23 @@ async fn patch(gateway: &Gateway, slug: &str, body: &Value) -> Reply {
     gateway.json(Caller::Management, "PATCH", &path, &body.to_string()).await
 }
 
+#[tokio::test]
+async fn unknown_models_are_rejected_by_name() {
+    let gateway = Setup::answering([]).await.start();
+    let before = entries(&gateway).await;
+    let questions = format!(r#"{{"q":{QUESTION}}}"#);
+    let stages = r#"[{"model":"acme/judge","accept":{"q":0.9}},{"model":"acme/writer"}]"#;
+    for (models, name) in
+        [(r#""model":"acme/jugde""#, "acme/jugde"), (&*format!(r#""stages":{stages}"#), "acme/writer")]
+    {
+        let added = add(&gateway, "triage", &format!(r#"{{{models},"questions":{questions}}}"#)).await;
+        let expected = format!(r#""{name}" is not a model that answers Decisions requests"#);
+        let message = added.expect_error(400);
+        assert!(message.starts_with(&expected) && message.contains("acme/judge"), "{message}");
+    }
+    assert_eq!(entries(&gateway).await, before, "nothing was changed");
+}
+
 /// Returns a gateway with two versions of a preset.
 async fn with_preset() -> Gateway {
     let gateway = Setup::answering([answer(r#"{"q":{"type":"noul","noul":0.5}}"#)]).await.start();

@@ -21,6 +21,14 @@ pub enum PresetError {
     /// The change names no member.
     #[error("No update fields provided")]
     NothingToChange,
+    /// No model with this name answers Decisions requests.
+    #[error("{name:?} is not a model that answers Decisions requests{}", similar(.nearest))]
+    UnknownModel {
+        /// The name.
+        name: String,
+        /// Ids of such models with a similar spelling.
+        nearest: Vec<String>,
+    },
     /// The preset has no version with this id.
     #[error("must be the id of a version of this preset")]
     UnknownDesignation,
@@ -47,6 +55,11 @@ pub enum PresetError {
     Store(#[from] StoreError),
 }
 
+/// Returns the end of a sentence that names similar models; empty without any.
+fn similar(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("; nearest: {}", nearest.join(", ")) }
+}
+
 impl PresetError {
     /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
@@ -55,6 +68,7 @@ impl PresetError {
             Self::InvalidSlug(_)
             | Self::InvalidName
             | Self::NothingToChange
+            | Self::UnknownModel { .. }
             | Self::UnknownDesignation
             | Self::Workspace(ChooseWorkspaceError::Required) => ErrorKind::InvalidRequest,
             Self::NotFound | Self::Workspace(ChooseWorkspaceError::Unknown) => ErrorKind::NotFound,

@@ -10,11 +10,15 @@ use crate::audit::AuditDraft;
 use crate::authority::{Authority, ManagementScope, Right};
 use crate::change::Change;
 use crate::ids::WorkspaceId;
+use crate::model::{Catalogue, Model, SANDBOX_AUTHOR};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{WorkspaceRepository, choose_workspace};
 
 /// The number of attempts at a change while others change the same preset.
 const MAX_ATTEMPTS: usize = 8;
+
+/// The number of similar names in the error for an unknown model.
+const NEAREST: usize = 3;
 
 /// The use cases of presets, over their ports. Changes need [`Right::Write`]. The caller of a read has chosen a
 /// workspace that it sees.
@@ -24,6 +28,8 @@ pub struct ManagePresets {
     pub presets: Arc<dyn PresetRepository>,
     /// The workspaces of the presets.
     pub workspaces: Arc<dyn WorkspaceRepository>,
+    /// The catalogue, which has the models of new versions.
+    pub catalogue: Arc<dyn Catalogue>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Generates ids.
@@ -105,7 +111,7 @@ impl ManagePresets {
     /// The workspace is that of `named`, else the default one or the only one of the caller.
     ///
     /// # Errors
-    /// A missing right; an invalid slug; an unknown workspace; a state of the preset that the caller does not accept; too
+    /// A missing right; an invalid slug; an unknown workspace or model; a state of the preset that the caller does not accept; too
     /// many versions or presets; concurrent changes; a store failure.
     pub async fn add_version(
         &self,
@@ -118,6 +124,7 @@ impl ManagePresets {
         by.check(Right::Write)?;
         let slug = PresetSlug::try_new(slug)?;
         let workspace_id = choose_workspace(&*self.workspaces, by, named).await?.id;
+        self.check_models(&config.models)?;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.presets.find(workspace_id, &slug).await?.map(|found| found.preset);
             change.check_version(before.as_ref().map(Preset::version))?;
@@ -150,6 +157,21 @@ impl ManagePresets {
             }
         }
         Err(PresetError::Conflict)
+    }
+
+    /// Checks that the models answer Decisions requests: a request would skip a stage of an unknown model. Models of the
+    /// sandbox may be named before it is switched on.
+    fn check_models(&self, names: &[String]) -> Result<(), PresetError> {
+        let snapshot = self.catalogue.snapshot();
+        let is_known = |name: &str| {
+            let found = snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name));
+            let is_of_sandbox = name.split_once('/').is_some_and(|(author, _)| author == SANDBOX_AUTHOR);
+            is_of_sandbox || found.is_some_and(|found| found.model.serves_decisions())
+        };
+        names.iter().find(|name| !is_known(name)).map_or(Ok(()), |name| {
+            let nearest = snapshot.nearest(name, NEAREST, Model::serves_decisions);
+            Err(PresetError::UnknownModel { name: name.clone(), nearest })
+        })
     }
 
     /// Changes only the members that the change names. The workspace is chosen as in [`Self::add_version`].

@@ -312,7 +312,7 @@ impl JournaledProcess<'_> {
                 create: stores.create_workspace(),
                 manage: stores.manage_workspaces(limits),
             },
-            presets: stores.manage_presets(),
+            presets: stores.manage_presets(catalogue()),
             evidence,
             resolve_preset: ResolvePreset::new(changes.presets),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),

@@ -29,7 +29,7 @@ use domain::evidence::{EvidenceRepository, LabelAnswers, ListEvidence, SubmitFee
 use domain::file::{DeleteDocument, DocumentRepository};
 use domain::guardrail::{GuardrailRepository, KnownNames, ManageGuardrails};
 use domain::json::Json;
-use domain::model::{CatalogueChange, ImportCatalogue, Model, ModelRepository};
+use domain::model::{Catalogue, CatalogueChange, ImportCatalogue, Model, ModelRepository};
 use domain::observability::ManageDestinations;
 use domain::preset::{ManagePresets, PresetRepository};
 use domain::repetition::IdempotentRequests;
@@ -258,10 +258,11 @@ impl Stores {
     }
 
     /// Returns the use cases of presets.
-    pub fn manage_presets(&self) -> ManagePresets {
+    pub fn manage_presets(&self, catalogue: Arc<dyn Catalogue>) -> ManagePresets {
         ManagePresets {
             presets: Arc::clone(&self.presets),
             workspaces: Arc::clone(&self.workspaces),
+            catalogue,
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }

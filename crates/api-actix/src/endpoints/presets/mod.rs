@@ -25,5 +25,5 @@ api_error!(PresetError {
     with |plain|
         PresetError::Workspace(ChooseWorkspaceError::Store(store)) => store.into(),
         PresetError::Workspace(ChooseWorkspaceError::Unknown) => plain.message("workspace_id: workspace not found"),
-        error @ PresetError::Workspace(ChooseWorkspaceError::Required) => plain.message(error.to_string());
+        error @ (PresetError::UnknownModel { .. } | PresetError::Workspace(ChooseWorkspaceError::Required)) => plain.message(error.to_string());
 });

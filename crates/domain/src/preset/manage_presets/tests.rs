@@ -3,8 +3,9 @@
 use super::*;
 use crate::authority::ManagementAccess;
 use crate::error::ErrorKind;
+use crate::model::Pricing;
 use crate::preset::fixtures::config;
-use crate::testing::{FixedClock, MemoryStore, SequentialIds, join_all};
+use crate::testing::{FixedClock, MemoryCatalogue, MemoryStore, SequentialIds, join_all};
 use crate::version::{IfMatch, Version};
 use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
@@ -21,9 +22,12 @@ impl Setup {
         let by = Authority::system();
         create.default(&by).await.unwrap();
         let workspace = create.execute(&Change::plain(&by), &WorkspaceChange::named("a"), false).await.unwrap().id;
+        let free = Pricing::per_token("0".parse().unwrap(), "0".parse().unwrap());
+        let row = Model::minimal("a/b".parse().unwrap(), free);
         let manage = ManagePresets {
             presets: store.presets(),
             workspaces: store.workspaces(),
+            catalogue: Arc::new(MemoryCatalogue::new(vec![row])),
             clock: Arc::new(FixedClock::default()),
             ids,
         };
@@ -134,6 +138,23 @@ async fn changes_check_the_version_and_lose_no_concurrent_one() {
     let mut numbers: Vec<u32> = added.into_iter().map(|added| added.unwrap().version.number).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn version_names_models_that_answer_decisions() {
+    let setup = Setup::new().await;
+    let by = Authority::system();
+    let add = async |model: &str| {
+        setup.manage.add_version(&Change::plain(&by), Some(setup.workspace), "triage", &config(model, "q")).await
+    };
+    let error = add("a/c").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    let expected = "\"a/c\" is not a model that answers Decisions requests; nearest: a/b";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(setup.manage.get(setup.workspace, "triage").await.unwrap_err().kind(), ErrorKind::NotFound);
+    for model in ["B", "a/b:floor", "sandbox/decider"] {
+        add(model).await.unwrap();
+    }
 }
 
 #[tokio::test]
