@@ -87,7 +87,7 @@ impl Fixture {
         ManagePresets {
             presets: self.store.presets(),
             workspaces: self.store.workspaces(),
-            catalogue: Arc::new(MemoryCatalogue::new(Vec::new())),
+            catalogue: Arc::new(MemoryCatalogue::new(rows())),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
         }
