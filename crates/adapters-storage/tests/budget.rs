@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_storage::{Database, SeaOrmApiKeyRepository, SeaOrmBudgetStore, SeaOrmWorkspaceRepository};
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmWorkspaceRepository,
+};
 use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
@@ -301,6 +303,6 @@ async fn unreadable_credit_is_named_by_column_and_workspace() {
     records.record(usage(1, 1)).await.unwrap();
     folder.execute("UPDATE workspaces SET credit_pico = 1, credit_base_pico = -9223372036854775807").await;
     let name = format!("workspaces.credit_base_pico of {}", workspace_id(1));
-    let statuses = SeaOrmWorkspaceRepository::new(database).workspace_limit_statuses(workspace_id(1)).await;
+    let statuses = SeaOrmLedgerReports::new(database).workspace_limit_statuses(workspace_id(1)).await;
     assert!(matches!(&statuses, Err(StoreError::Corrupt(named)) if *named == name), "{statuses:?}");
 }

@@ -1,4 +1,4 @@
-//! Escapes of text that is shown to people.
+//! Text that is shown to people: escapes, and suggestions in errors.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,6 +13,11 @@ pub fn changes_order(c: char) -> bool {
 /// value within a line.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_where(text, |c, _| c.is_control() || changes_order(c))
+}
+
+/// Returns the end of a sentence that suggests similar names; empty without any.
+pub(crate) fn nearest_names(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; nearest: {}", names.join(", ")) }
 }
 
 /// Characters that begin a formula in spreadsheets, in ASCII and full width.

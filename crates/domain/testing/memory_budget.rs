@@ -156,6 +156,7 @@ impl State {
         if self.allotments.folds_again(now) {
             return Err(BudgetStoreError::FoldsAgain);
         }
+        request.free.values().copied().try_for_each(not_negative)?;
         let mut balances = BTreeMap::new();
         for ask in &request.asks {
             self.check_payer(&ask.payer)?;

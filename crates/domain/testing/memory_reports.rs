@@ -93,6 +93,11 @@ impl LedgerReader for MemoryLimits {
         self.0.state().limit_statuses_at(payer, self.0.now())
     }
 
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError> {
+        let (state, now) = (self.0.state(), self.0.now());
+        Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, now)).unwrap_or_default())
+    }
+
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         let (state, now) = (self.0.state(), self.0.now());
         let counter = |id: &ApiKeyId, reset| state.ledger.counter(Account::Key(*id), reset, now);

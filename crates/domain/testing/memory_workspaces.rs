@@ -7,7 +7,7 @@ use super::memory_store::MemoryWorkspaces;
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
-use crate::budget::{Account, LimitStatus};
+use crate::budget::Account;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
@@ -169,11 +169,6 @@ impl WorkspaceRepository for MemoryWorkspaces {
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
         Ok(self.0.state().workspaces_within(&ManagementScope::UNRESTRICTED))
-    }
-
-    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
-        let state = self.0.state();
-        Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.0.now())))
     }
 
     async fn update(

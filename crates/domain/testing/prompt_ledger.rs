@@ -50,6 +50,10 @@ impl LedgerReader for PromptLedger {
         self.0.limit_statuses(payer).await
     }
 
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError> {
+        self.0.workspace_limit_statuses(id).await
+    }
+
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         self.0.key_spend(keys).await
     }

@@ -88,10 +88,8 @@ fn repeated(text: Option<&str>, request: &DrawRequest) -> Result<DrawReply, Budg
 }
 
 fn check_amounts(request: &DrawRequest) -> Result<(), StoreError> {
-    for ask in &request.asks {
-        positive(ask.amount)?;
-    }
-    Ok(())
+    let amounts = request.asks.iter().map(|ask| ask.amount).chain(request.free.values().copied());
+    amounts.map(positive).try_for_each(|amount| amount.map(drop))
 }
 
 /// Returns true while processes must return their free allowance of a counter.

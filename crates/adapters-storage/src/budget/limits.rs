@@ -18,7 +18,7 @@ use crate::statements::{self, pieces, places};
 
 /// The limits of several accounts, read in one transaction.
 #[derive(Default)]
-pub(crate) struct AccountLimits {
+pub(super) struct AccountLimits {
     workspaces: HashMap<WorkspaceId, Vec<CounterLimit>>,
     keys: HashMap<ApiKeyId, KeyLimit>,
     guardrails: HashMap<GuardrailId, SpendLimit>,
@@ -31,7 +31,7 @@ struct KeyLimit {
 
 impl AccountLimits {
     /// Reads the limits of accounts, and the rows that validate payers.
-    pub(crate) async fn read(
+    pub(super) async fn read(
         connection: &impl ConnectionTrait,
         accounts: impl IntoIterator<Item = Account>,
         payers: impl IntoIterator<Item = &Payer>,
@@ -139,7 +139,7 @@ impl AccountLimits {
     }
 
     /// Returns the limits of accounts with their counters.
-    pub(crate) async fn read_statuses(
+    pub(super) async fn read_statuses(
         &self,
         connection: &impl ConnectionTrait,
         accounts: impl IntoIterator<Item = Account>,

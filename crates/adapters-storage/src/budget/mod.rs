@@ -13,6 +13,5 @@ mod store;
 mod usage_sums;
 
 pub use alerts::SeaOrmBudgetAlerts;
-pub(crate) use limits::AccountLimits;
 pub(crate) use processes::count_unended;
 pub use store::{SeaOrmBudgetStore, SeaOrmLedgerReports};

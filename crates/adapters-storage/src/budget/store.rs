@@ -124,6 +124,13 @@ impl LedgerReader for SeaOrmLedgerReports {
         limits.read_statuses(&snapshot, payer.accounts(), now).await
     }
 
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError> {
+        // One transaction, so that limits and counters are consistent.
+        let snapshot = self.database.snapshot().await?;
+        let limits = AccountLimits::read(&snapshot, [Account::Workspace(id)], []).await?;
+        limits.read_statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await
+    }
+
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         let now = self.database.now();
         let counter = |id: ApiKeyId, reset| CounterId {

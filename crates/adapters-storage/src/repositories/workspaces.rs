@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use domain::api_key::ApiKey;
 use domain::audit::AuditDraft;
 use domain::authority::ManagementScope;
-use domain::budget::{Account, LimitStatus};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
@@ -20,10 +19,9 @@ use sea_orm::{
     QuerySelect, Select, UpdateMany,
 };
 
-use super::rows::{NO_CHANGE, commit_change, credit_base, is_within, rates, workspace_by_id, workspace_exists};
+use super::rows::{NO_CHANGE, commit_change, credit_base, is_within, rates, workspace_by_id};
 use super::{api_keys, presets};
 use crate::audit::{ManagedRow, RowChanges, append};
-use crate::budget::AccountLimits;
 use crate::change_feed::LimitChange;
 use crate::convert::{millis, moment, parse, signed, to_budgets, unsigned};
 use crate::entities::workspaces::{Column, Entity, Model};
@@ -132,16 +130,6 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
         self.read(oldest_first(&ManagementScope::UNRESTRICTED)).await
-    }
-
-    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
-        // One transaction, so that limits and counters are consistent.
-        let snapshot = self.database.snapshot().await?;
-        if !workspace_exists(&snapshot, id).await? {
-            return Ok(None);
-        }
-        let limits = AccountLimits::read(&snapshot, [Account::Workspace(id)], []).await?;
-        limits.read_statuses(&snapshot, [Account::Workspace(id)], self.database.now()).await.map(Some)
     }
 
     async fn update(

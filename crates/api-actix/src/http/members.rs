@@ -113,6 +113,18 @@ impl Members {
     pub(crate) fn required<T>(&self, name: &str, read: fn(&str, &Json) -> Result<T, ApiError>) -> Result<T, ApiError> {
         read(name, self.present(name).ok_or_else(|| invalid(name, "is required"))?)
     }
+
+    /// Checks a member that the path or the query decides: in a record that is sent back it has this value, and another
+    /// one would be ignored.
+    pub(crate) fn fixed(&self, name: &str, value: Option<&str>) -> Result<(), ApiError> {
+        match self.get(name) {
+            Some(other) if other.as_string().as_deref() != value => {
+                let value = value.map_or_else(|| "null".to_owned(), |value| Json::string(value).text().to_owned());
+                Err(invalid(name, &format!("is {value} here and cannot be changed")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 pub(crate) fn string(name: &str, value: &Json) -> Result<String, ApiError> {
@@ -197,6 +209,17 @@ mod tests {
             assert!(limit(&format!(r#"{{"limit":{hostile}}}"#)).unwrap_err().starts_with("limit: must be an amount"));
         }
         assert!(read(r#"{"id":"x"}"#).get("id").is_some() && !read(r#"{"id":"x"}"#).has_writable());
+        for (text, value, expected) in [
+            ("{}", Some("x"), Ok(())),
+            (r#"{"id":"x"}"#, Some("x"), Ok(())),
+            (r#"{"id":null}"#, None, Ok(())),
+            (r#"{"id":"y"}"#, Some("x"), Err("id: is \"x\" here and cannot be changed")),
+            (r#"{"id":"y"}"#, None, Err("id: is null here and cannot be changed")),
+            (r#"{"id":1}"#, Some("1"), Err("id: is \"1\" here and cannot be changed")),
+        ] {
+            let found = read(text).fixed("id", value).map_err(|error| error.text().to_owned());
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+        }
         assert_eq!(read("{}").required("name", string).unwrap_err().text(), "name: is required");
     }
 }

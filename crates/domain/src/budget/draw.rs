@@ -77,7 +77,7 @@ pub struct DrawDecision {
 
 /// Decides a draw. Asks are served in order of arrival, each in all its counters or in none: first from what the process
 /// has free, then by grants. A rejected ask does not block later ones. Then counters are filled ahead, with at most the
-/// room divided by twice the number of live processes, and not while another process or a rejected ask lacks allowance.
+/// room divided by twice the number of live processes, and not those of a rejected ask or that another process lacks.
 ///
 /// `balances` holds every counter of the asks and of `ahead`.
 pub fn decide_draw(
@@ -86,27 +86,29 @@ pub fn decide_draw(
     live_processes: u64,
 ) -> DrawDecision {
     let mut decision = DrawDecision::default();
-    let (mut free, mut short) = (request.free.clone(), HashSet::new());
+    let (mut free, mut rejected) = (request.free.clone(), HashSet::new());
     for ask in &request.asks {
         let of_process = |counter| free.get(counter).map_or(Usd::ZERO, |free| ask.amount.min(*free));
         let parts: Vec<_> = ask.counters.iter().map(|counter| (*counter, of_process(counter))).collect();
         let lacking = parts.iter().copied().filter(|(_, part)| *part < ask.amount);
-        let answer = decide_ask(ask, lacking.clone(), &balances, &mut decision.recalls);
+        let answer = decide_ask(ask, lacking, &balances, &mut decision.recalls);
         if answer.is_ok() {
             for (counter, part) in parts {
-                free.entry(counter).and_modify(|free| *free = less(*free, part));
+                if let Some(free) = free.get_mut(&counter) {
+                    *free = less(*free, part);
+                }
                 if part < ask.amount {
                     grant(&mut balances, &mut decision.grants, counter, less(ask.amount, part));
                 }
             }
         } else {
-            short.extend(lacking.map(|(counter, _)| counter));
+            rejected.extend(ask.counters.iter().copied());
         }
         decision.answers.push(answer);
     }
     for DrawAhead { counter, amount } in &request.ahead {
         let Some(balance) = balances.get(counter) else { continue };
-        if balance.is_recalled || short.contains(counter) {
+        if balance.is_recalled || rejected.contains(counter) {
             continue;
         }
         let share = balance.room().map_or(i128::MAX, |room| room / (2 * i128::from(live_processes.max(1))));

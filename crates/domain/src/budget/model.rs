@@ -120,7 +120,7 @@ pub struct LimitStatus {
     pub reset: Option<ResetInterval>,
     /// The amount spent in the period.
     pub spent: Usd,
-    /// The amount held for running requests.
+    /// The amount held for running requests, and the free allowances of other processes.
     pub reserved: Usd,
     /// The end of the period.
     pub resets_at: Option<DateTime<Utc>>,
@@ -149,7 +149,7 @@ pub struct KeySpend {
     pub weekly: Usd,
     /// This month.
     pub monthly: Usd,
-    /// The amount held under the key's own limit for running requests; zero without a limit.
+    /// As [`LimitStatus::reserved`], under the key's own limit; zero without a limit.
     pub reserved: Usd,
 }
 

@@ -81,6 +81,10 @@ pub trait LedgerReader: Send + Sync {
     /// [`StoreError::Corrupt`].
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
 
+    /// Returns the current limits of a workspace: the credit, then the budgets from the shortest to the longest period.
+    /// `reserved` is as that of [`Self::limit_statuses`]. A workspace that does not exist has none.
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError>;
+
     /// Returns the spend of each inference key, with its workspace, in the order of the ids. `reserved` is as that of
     /// [`Self::limit_statuses`]. A key without spend, or that never existed, has zeros.
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError>;

@@ -29,7 +29,7 @@ pub enum ReadUsageError {
     #[error("workspace_id: an inference key reads its own usage only; leave it out, or use a management key")]
     OtherWorkspace,
     /// The range is empty.
-    #[error("until must be later than since")]
+    #[error("until must be later than since; without until the range ends with today")]
     EmptyRange,
     /// The range is too long for sums of single records.
     #[error("the range has {days} days; with user it may have up to {max}")]

@@ -4,11 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::InvalidGuardrail;
-use crate::model::{Catalogue, CatalogueSnapshot, SANDBOX_AUTHOR};
+use crate::model::{Catalogue, CatalogueSnapshot, NEAREST, SANDBOX_AUTHOR};
 use crate::routing::{EndpointDirectory, nearest_providers};
+use crate::text::nearest_names;
 
-/// The number of similar names that an error suggests.
-const NEAREST: usize = 3;
 /// The highest number of characters of an unknown name that an error repeats.
 const MAX_QUOTED_CHARS: usize = 100;
 
@@ -36,7 +35,7 @@ impl KnownNames {
     /// Resolves models by any of their names.
     pub(super) fn models(&self, member: &str, names: &[String]) -> Result<NamedModels, InvalidGuardrail> {
         let snapshot = self.catalogue.snapshot();
-        let canonical = |name: &str| match snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name)) {
+        let canonical = |name: &str| match snapshot.resolve_any(name) {
             Some(found) => Some(found.model.canonical_slug.to_string()),
             // A sandbox model is callable even if the catalogue does not list it.
             None => self.endpoints.sandbox(name).map(|endpoint| endpoint.model.to_string()),
@@ -84,10 +83,8 @@ fn resolve_each(
     let mut resolved: Vec<String> = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let Some(found) = resolve(name) else {
-            let (mut fault, nearest) = unknown(name);
-            if !nearest.is_empty() {
-                fault = format!("{fault}; nearest: {}", nearest.join(", "));
-            }
+            let (fault, nearest) = unknown(name);
+            let fault = format!("{fault}{}", nearest_names(&nearest));
             return Err(InvalidGuardrail { path: format!("{member}[{index}]"), fault, nearest });
         };
         if !resolved.contains(&found) {

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Catalogue, CatalogueSnapshot, FindCallableModelError, Model, ResolvedModel};
-
-/// The number of similar names in the error for a model that cannot be called.
-const NEAREST: usize = 3;
+use super::{Catalogue, CatalogueSnapshot, FindCallableModelError, Model, NEAREST, ResolvedModel};
 
 /// Knows the models with an endpoint. [`crate::routing::EndpointDirectory`] implements it.
 pub trait CallableModels: Send + Sync {
@@ -47,7 +44,7 @@ impl FindCallableModel {
         visibility: Visibility,
     ) -> Result<(Arc<CatalogueSnapshot>, ResolvedModel), FindCallableModelError> {
         let snapshot = self.catalogue.snapshot();
-        let found = snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name));
+        let found = snapshot.resolve_any(name);
         match found {
             Some(found) if visibility == Visibility::All || self.callable.is_callable(&found.model) => {
                 Ok((snapshot, found))

@@ -49,6 +49,11 @@ impl CatalogueSnapshot {
         &self.rows
     }
 
+    /// Resolves any name that a request may use: one of [`Self::resolve`], else one without an author.
+    pub fn resolve_any(&self, name: &str) -> Option<ResolvedModel> {
+        self.resolve(name).or_else(|| self.resolve_bare(name))
+    }
+
     /// Resolves a name in any case: an id, a dated canonical slug (with a variant or without), a renamed slug, a
     /// `~author/family-latest` alias, each with a dynamic suffix or without.
     pub fn resolve(&self, name: &str) -> Option<ResolvedModel> {
@@ -68,7 +73,7 @@ impl CatalogueSnapshot {
     /// the slash of a name that [`Self::resolve`] knows, with or without a dynamic suffix. Spellings with dashes for
     /// dots have the lowest priority. Returns `None` if several authors have such a model, none of them System One's,
     /// and for sandbox models, which require their full names.
-    pub fn resolve_bare(&self, name: &str) -> Option<ResolvedModel> {
+    fn resolve_bare(&self, name: &str) -> Option<ResolvedModel> {
         if name.len() > 256 {
             return None;
         }

@@ -55,6 +55,9 @@ impl FindCallableModelError {
     }
 }
 
+/// The number of similar names in the error for an unknown model.
+pub(crate) const NEAREST: usize = 3;
+
 /// Returns the end of a sentence that names callable models; empty without any.
 pub(crate) fn or_nearest(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!("; nearest callable models: {}", nearest.join(", ")) }

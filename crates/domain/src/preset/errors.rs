@@ -4,6 +4,7 @@ use super::Preset;
 use crate::authority::Restricted;
 use crate::change::PreconditionFailed;
 use crate::error::{ErrorKind, StoreError};
+use crate::text::nearest_names;
 use crate::workspace::{ChooseWorkspaceError, InvalidWorkspaceSlug};
 
 /// The error of reading or changing a preset. Nothing was changed.
@@ -22,7 +23,7 @@ pub enum PresetError {
     #[error("No update fields provided")]
     NothingToChange,
     /// No model with this name answers Decisions requests.
-    #[error("{name:?} is not a model that answers Decisions requests{}", similar(.nearest))]
+    #[error("{name:?} is not a model that answers Decisions requests{}", nearest_names(.nearest))]
     UnknownModel {
         /// The name.
         name: String,
@@ -53,11 +54,6 @@ pub enum PresetError {
     /// The store failed.
     #[error("the preset store failed")]
     Store(#[from] StoreError),
-}
-
-/// Returns the end of a sentence that names similar models; empty without any.
-fn similar(nearest: &[String]) -> String {
-    if nearest.is_empty() { String::new() } else { format!("; nearest: {}", nearest.join(", ")) }
 }
 
 impl PresetError {

@@ -10,15 +10,12 @@ use crate::audit::AuditDraft;
 use crate::authority::{Authority, ManagementScope, Right};
 use crate::change::Change;
 use crate::ids::WorkspaceId;
-use crate::model::{Catalogue, Model, SANDBOX_AUTHOR};
+use crate::model::{Catalogue, Model, NEAREST, SANDBOX_AUTHOR};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{WorkspaceRepository, choose_workspace};
 
 /// The number of attempts at a change while others change the same preset.
 const MAX_ATTEMPTS: usize = 8;
-
-/// The number of similar names in the error for an unknown model.
-const NEAREST: usize = 3;
 
 /// The use cases of presets, over their ports. Changes need [`Right::Write`]. The caller of a read has chosen a
 /// workspace that it sees.
@@ -111,8 +108,8 @@ impl ManagePresets {
     /// The workspace is that of `named`, else the default one or the only one of the caller.
     ///
     /// # Errors
-    /// A missing right; an invalid slug; an unknown workspace or model; a state of the preset that the caller does not accept; too
-    /// many versions or presets; concurrent changes; a store failure.
+    /// A missing right; an invalid slug; an unknown workspace or model; a state of the preset that the caller does not
+    /// accept; too many versions or presets; concurrent changes; a store failure.
     pub async fn add_version(
         &self,
         change: &Change<'_, DesignatedPreset>,
@@ -164,9 +161,8 @@ impl ManagePresets {
     fn check_models(&self, names: &[String]) -> Result<(), PresetError> {
         let snapshot = self.catalogue.snapshot();
         let is_known = |name: &str| {
-            let found = snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name));
             let is_of_sandbox = name.split_once('/').is_some_and(|(author, _)| author == SANDBOX_AUTHOR);
-            is_of_sandbox || found.is_some_and(|found| found.model.serves_decisions())
+            is_of_sandbox || snapshot.resolve_any(name).is_some_and(|found| found.model.serves_decisions())
         };
         names.iter().find(|name| !is_known(name)).map_or(Ok(()), |name| {
             let nearest = snapshot.nearest(name, NEAREST, Model::serves_decisions);

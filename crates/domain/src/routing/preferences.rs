@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Quantization;
 use crate::money::Price;
+use crate::text::nearest_names;
 
 /// The routing preferences of one request. The default sets no preference.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the API")]
@@ -129,8 +130,7 @@ impl UnknownProvider {
 
 impl fmt::Display for UnknownProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a configured provider", self.name)?;
-        if self.nearest.is_empty() { Ok(()) } else { write!(f, "; nearest: {}", self.nearest.join(", ")) }
+        write!(f, "{:?} is not a configured provider{}", self.name, nearest_names(&self.nearest))
     }
 }
 

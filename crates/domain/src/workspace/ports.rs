@@ -9,7 +9,6 @@ use super::{
 use crate::api_key::ApiKey;
 use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
-use crate::budget::LimitStatus;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::naming::ResourceName;
@@ -66,10 +65,6 @@ pub trait WorkspaceRepository: Send + Sync {
 
     /// Lists all workspaces, oldest first.
     async fn list(&self) -> Result<Vec<Workspace>, StoreError>;
-
-    /// Returns the status of the workspace's limits: the credit, then the budgets from the shortest to the longest
-    /// period. `None` if the workspace does not exist.
-    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError>;
 
     /// Replaces the settings and budgets ([`Workspace::has_settings_of`]) and the time of the change by those of `after`
     /// if the settings and budgets still equal those of `before`, which has the same id.

@@ -67,7 +67,7 @@ impl ReadWorkspaces {
         name: &ResourceName,
     ) -> Result<(Workspace, Vec<LimitStatus>), WorkspaceError> {
         let workspace = self.get(by, name).await?;
-        let mut limits = self.workspaces.workspace_limit_statuses(workspace.id).await?.ok_or(NameError::Unknown)?;
+        let mut limits = self.ledger.workspace_limit_statuses(workspace.id).await?;
         limits.retain(|limit| !limit.is_credit);
         Ok((workspace, limits))
     }

@@ -82,7 +82,7 @@ pub(super) async fn deleted_workspace_does_not_exist(stores: &Stores) {
     assert_eq!(repository.credit(id).await.unwrap(), None);
     assert_eq!(repository.list().await.unwrap(), []);
     assert_eq!(repository.free_slug(&found.slug).await.unwrap(), found.slug);
-    assert_eq!(repository.workspace_limit_statuses(id).await.unwrap(), None);
+    assert_eq!(stores.limits.workspace_limit_statuses(id).await.unwrap(), []);
     let suspended = Workspace { suspended: true, ..found.clone() };
     assert_eq!(repository.update(&found, &suspended, &audit()).await.unwrap(), WorkspaceUpdate::Differs);
     assert!(!clear_credit(&**repository, id, &audit()).await.unwrap());

@@ -114,7 +114,8 @@ pub enum Command {
     /// Copy the database into another one
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Show the running servers of the database: readiness, stores, providers, journal; exits with 1 if none is ready
+    /// Show the running servers on this data folder: readiness, stores, providers, journal; exits with 1 without a
+    /// server, or if one is not ready
     Status(ServerArgs),
     /// Check the configuration, the stores, the providers and the running servers
     Doctor {

@@ -15,7 +15,8 @@ use super::{
     SecretSource, StorageConfig, urls,
 };
 
-/// The path beside which the files of this machine are, if the database is on a server.
+/// The path beside which the files of this machine are, if the database is on a server. As every default it is relative
+/// to the working directory: the folder of a configuration file can be read-only.
 const LOCAL_FILES: &str = "tollgate-data/tollgate";
 
 const NO_ENCRYPTION_KEY: &str = "names a variable or a file that holds no key: 32 bytes in Base64 are wanted, such as \
@@ -78,7 +79,7 @@ impl StorageConfig {
 fn database(url: &str, resolve: impl Fn(&Path) -> PathBuf) -> Result<(DatabaseUrl, PathBuf), String> {
     if urls::is_postgres(url) {
         let name = urls::postgres_name(url)?;
-        return Ok((DatabaseUrl::Postgres { url: url.to_owned(), name }, resolve(Path::new(LOCAL_FILES))));
+        return Ok((DatabaseUrl::Postgres { url: url.to_owned(), name }, PathBuf::from(LOCAL_FILES)));
     }
     let file = resolve(&urls::sqlite_file(url)?);
     Ok((DatabaseUrl::Sqlite(urls::sqlite_url(url, &file)?), file))
@@ -92,9 +93,8 @@ fn database(url: &str, resolve: impl Fn(&Path) -> PathBuf) -> Result<(DatabaseUr
 pub fn with_storage_url(config: &Config, url: &str) -> Result<Config, String> {
     let has_default_journal = config.journal.path == beside(&config.storage.file);
     let mut other = config.clone();
-    let folder = config.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let is_server = urls::is_postgres(url);
-    let (url, file) = database(url, |path| if is_server { folder.join(path) } else { path.to_owned() })?;
+    let (url, file) = database(url, Path::to_owned)?;
     other.storage.url = url;
     // The files of this machine stay beside another server.
     if !is_server || config.storage.is_file() {

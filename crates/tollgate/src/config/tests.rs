@@ -274,6 +274,10 @@ fn relative_path_in_file_is_relative_to_its_folder() {
     let config = load_text(Some(std::path::Path::new("/etc/t.toml")), journal, &no_variables()).unwrap();
     assert_eq!(config.journal.path.to_str(), Some("/etc/j"));
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"), "a default is not in the file");
+    let server = "[storage]\nurl = \"postgres://u@h/d\"\n";
+    let config = load_text(Some(std::path::Path::new("/etc/t.toml")), server, &no_variables()).unwrap();
+    assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate"), "files of this machine have a default");
+    assert_eq!(config.journal.path.to_str(), Some("tollgate-data/tollgate-journal"));
 }
 
 #[test]

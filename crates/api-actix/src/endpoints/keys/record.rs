@@ -53,7 +53,8 @@ pub(crate) struct KeyView<'a> {
     usage_weekly: Decimal,
     /// The spend of the current month.
     usage_monthly: Decimal,
-    /// The amount held under the limit for running requests, in USD.
+    /// The amount held for requests in flight, and what other servers drew ahead: zero at the latest two minutes after
+    /// the last request.
     reserved: Decimal,
     /// Always 0.
     byok_usage: u8,
@@ -144,7 +145,8 @@ pub(crate) struct BudgetView {
     limit_usd: Decimal,
     /// The amount spent in the period.
     spend_usd: Decimal,
-    /// The amount held for requests in flight.
+    /// The amount held for requests in flight, and what other servers drew ahead: zero at the latest two minutes after
+    /// the last request.
     reserved_usd: Decimal,
     /// The limit less the spend. Zero or less rejects the next request.
     remaining_usd: Decimal,

@@ -1,5 +1,6 @@
 //! Adds versions to presets, and changes presets.
 
+use domain::ids::WorkspaceId;
 use domain::preset::{PresetChange, PresetConfig, PresetStatus};
 use wires::client::read_object;
 
@@ -49,9 +50,10 @@ pub(crate) const UPDATE: Route =
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     by.check(Right::Write)?;
     let workspace = workspaces::filter(call, by).await?;
-    let members = read_change(call.read_json(payload).await?.text()?)?;
+    let slug = call.id()?;
+    let change = read_change(call.read_json(payload).await?.text()?, &slug, workspace)?;
     let presets = &call.gateway.services.presets;
-    let changed = presets.update(&call.change(by)?, workspace, &call.id()?, &members).await?;
+    let changed = presets.update(&call.change(by)?, workspace, &slug, &change).await?;
     Ok(record::respond(&changed).respond())
 }
 
@@ -78,8 +80,12 @@ const PRESET: MemberNames = MemberNames {
     neutral: &[NeutralMember::new("description", &[])],
 };
 
-fn read_change(text: &str) -> Result<PresetChange, ApiError> {
+fn read_change(text: &str, slug: &str, workspace: Option<WorkspaceId>) -> Result<PresetChange, ApiError> {
     let members = Members::read(text, PRESET)?;
+    members.fixed("slug", Some(slug))?;
+    if let Some(workspace) = workspace {
+        members.fixed("workspace_id", Some(&workspace.to_string()))?;
+    }
     Ok(PresetChange {
         name: members.value("name", string)?,
         status: members.value("status", status)?,
@@ -117,13 +123,19 @@ mod tests {
 
     #[test]
     fn invalid_bodies_are_located() {
-        let change = |text: &str| read_change(text).map_err(|error| error.text().to_owned());
+        let workspace = Some(WorkspaceId::from_uuid(uuid::Uuid::nil()));
+        let change = |text: &str| read_change(text, "triage", workspace).map_err(|error| error.text().to_owned());
         assert_eq!(change(r#"{"id":"x","description":null}"#), Ok(PresetChange::default()));
         assert_eq!(change(r#"{"status":"archived"}"#).unwrap().status, Some(PresetStatus::Archived));
         for (text, expected) in [
             (r#"{"status":"deleted"}"#, "status: must be active, disabled or archived"),
             (r#"{"status":null}"#, "status: must be active, disabled or archived"),
             (r#"{"name":null}"#, "name: must be a string"),
+            (r#"{"name":"n","slug":"other"}"#, r#"slug: is "triage" here and cannot be changed"#),
+            (
+                r#"{"name":"n","workspace_id":"01a2254e-0000-717d-8429-1e258a29ac66"}"#,
+                r#"workspace_id: is "00000000-0000-0000-0000-000000000000" here and cannot be changed"#,
+            ),
             (r#"{"description":"d"}"#, "description is not supported"),
             (r#"{"statsu":"active"}"#, r#"unknown member "statsu"; the nearest known member is "status""#),
         ] {

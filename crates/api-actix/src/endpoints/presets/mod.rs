@@ -19,11 +19,11 @@ pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<Wor
 api_error!(PresetError {
     pass: Restricted, PreconditionFailed, Store;
     kind: NotFound;
-    said: InvalidSlug, NothingToChange, TooManyVersions, TooManyPresets, Conflict;
+    said: InvalidSlug, NothingToChange, UnknownModel, TooManyVersions, TooManyPresets, Conflict;
     at "name": InvalidName;
     at "designated_version_id": UnknownDesignation;
     with |plain|
         PresetError::Workspace(ChooseWorkspaceError::Store(store)) => store.into(),
         PresetError::Workspace(ChooseWorkspaceError::Unknown) => plain.message("workspace_id: workspace not found"),
-        error @ (PresetError::UnknownModel { .. } | PresetError::Workspace(ChooseWorkspaceError::Required)) => plain.message(error.to_string());
+        error @ PresetError::Workspace(ChooseWorkspaceError::Required) => plain.message(error.to_string());
 });

@@ -82,8 +82,8 @@ pub(crate) const SET: Route = Route::management(Put, PATTERN, tags::WORKSPACES, 
     .answer(response, "The budget");
 
 async fn handle_set(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let amount = fields::read_budget(call.read_json(payload).await?.text()?)?;
     let (period, workspaces) = (period(call)?, &call.gateway.services.workspaces);
+    let amount = fields::read_budget(call.read_json(payload).await?.text()?, period)?;
     let changed = workspaces.manage.set_budget(&call.change(by)?, &name(call)?, period, Some(amount)).await?;
     // The change is stored, so a failure of the read is no error: the spend is then that of a new budget.
     let read = workspaces.read.budget(by, &(&changed.id).into(), period).await;

@@ -1,5 +1,6 @@
 //! Parser of the bodies that create or change a workspace, a budget or a credit.
 
+use domain::budget::ResetInterval;
 use domain::edit::Edit;
 use domain::ids::GuardrailId;
 use domain::money::Usd;
@@ -84,9 +85,11 @@ const BUDGET: MemberNames = MemberNames {
     neutral: &[NeutralMember::new("include_byok_in_budgets", &["false"])],
 };
 
-/// Reads the amount of a budget.
-pub(super) fn read_budget(text: &str) -> Result<Usd, ApiError> {
-    Members::read(text, BUDGET)?.required("limit_usd", amount)
+/// Reads the amount of the budget of a period.
+pub(super) fn read_budget(text: &str, period: Option<ResetInterval>) -> Result<Usd, ApiError> {
+    let members = Members::read(text, BUDGET)?;
+    members.fixed("reset_interval", period.map(ResetInterval::as_str))?;
+    members.required("limit_usd", amount)
 }
 
 /// Reads a change of budgets.
@@ -176,14 +179,19 @@ mod tests {
 
     #[test]
     fn amounts_are_exact_numbers() {
-        assert_eq!(read_budget(r#"{"limit_usd":1.000000000001,"id":"x"}"#).unwrap().to_string(), "1.000000000001");
+        let budget = |text: &str| read_budget(text, Some(ResetInterval::Monthly));
+        assert_eq!(budget(r#"{"limit_usd":1.000000000001,"id":"x"}"#).unwrap().to_string(), "1.000000000001");
         assert_eq!(read_credit(r#"{"add_usd":-1e-12}"#).unwrap().to_string(), "-0.000000000001");
         for hostile in ["null", "\"1\"", "1e999", "0.0000000000001", "9223373", "-9223373", "[1]", "NaN"] {
-            assert!(read_budget(&format!(r#"{{"limit_usd":{hostile}}}"#)).is_err(), "{hostile}");
+            assert!(budget(&format!(r#"{{"limit_usd":{hostile}}}"#)).is_err(), "{hostile}");
             assert!(read_credit(&format!(r#"{{"add_usd":{hostile}}}"#)).is_err(), "{hostile}");
         }
-        assert_eq!(read_budget("{}").unwrap_err().text(), "limit_usd: is required");
-        let byok = read_budget(r#"{"limit_usd":1,"include_byok_in_budgets":true}"#).unwrap_err();
+        assert_eq!(budget("{}").unwrap_err().text(), "limit_usd: is required");
+        let byok = budget(r#"{"limit_usd":1,"include_byok_in_budgets":true}"#).unwrap_err();
         assert_eq!(byok.text(), "include_byok_in_budgets is not supported");
+        assert!(budget(r#"{"limit_usd":1,"reset_interval":"monthly"}"#).is_ok());
+        let other = budget(r#"{"limit_usd":1,"reset_interval":"daily"}"#).unwrap_err();
+        assert_eq!(other.text(), r#"reset_interval: is "monthly" here and cannot be changed"#);
+        assert!(read_budget(r#"{"limit_usd":1,"reset_interval":null}"#, None).is_ok(), "the lifetime budget");
     }
 }

@@ -138,7 +138,8 @@ pub(crate) struct BudgetView {
     reset_interval: Option<&'static str>,
     /// The spend of the current period.
     spend_usd: Decimal,
-    /// The amount held for running requests.
+    /// The amount held for requests in flight, and what other servers drew ahead: zero at the latest two minutes after
+    /// the last request.
     reserved_usd: Decimal,
     /// The limit without the spend; negative after the limit was lowered below it.
     remaining_usd: Decimal,

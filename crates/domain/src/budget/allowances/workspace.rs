@@ -363,8 +363,8 @@ impl WorkspaceAllowances {
     /// Returns the counters to fill ahead, among those with a hold since the last call: less than half of their target
     /// is free.
     pub fn take_wishes(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<Wish> {
-        let mut used = std::mem::take(&mut self.used);
-        let wishes = used.drain(..).filter_map(|counter| {
+        let used = std::mem::take(&mut self.used);
+        let wishes = used.into_iter().filter_map(|counter| {
             let state = self.counters.get_mut(&counter)?;
             state.is_listed_as_used = false;
             let state = self.to_fill(counter, now, at)?;
@@ -374,7 +374,6 @@ impl WorkspaceAllowances {
         });
         let mut wishes: Vec<_> = wishes.collect();
         wishes.sort_unstable_by_key(|wish| wish.counter);
-        self.used = used;
         wishes
     }
 

@@ -15,6 +15,7 @@ mod state;
 mod sync;
 mod workspaces;
 
+use std::iter;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,6 +166,27 @@ impl JournaledLedger {
     /// Returns the part of the allowance of a counter that no request holds.
     pub fn free(&self, workspace: WorkspaceId, counter: CounterId) -> Usd {
         lock(&self.state.workspaces.get(workspace)).allowances.status(counter).free
+    }
+
+    /// Returns the statuses of the accounts without the free allowances of this process.
+    fn without_free(
+        &self,
+        workspace: WorkspaceId,
+        accounts: &[Account],
+        mut statuses: Vec<LimitStatus>,
+    ) -> Vec<LimitStatus> {
+        let at = self.time.now();
+        for status in &mut statuses {
+            let account = accounts.iter().copied().find(|account| match account {
+                Account::Guardrail(id, _) => status.guardrail_id == Some(*id),
+                other => other.scope() == status.scope,
+            });
+            let Some(account) = account else { continue };
+            let counter = CounterId { account, period: CounterPeriod::containing(status.reset, at) };
+            let free = self.free(workspace, counter);
+            status.reserved = Usd::from_pico(status.reserved.pico().saturating_sub(free.pico()).max(0));
+        }
+        statuses
     }
 
     /// Folds all charges until now. Callers that wait together for a store that fails get one error: their own attempts
@@ -351,19 +373,14 @@ impl LedgerReader for JournaledLedger {
     /// room.
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.flush().await?;
-        let at = self.time.now();
-        let mut statuses = self.limits.limit_statuses(payer).await?;
-        for status in &mut statuses {
-            let account = payer.accounts().find(|account| match account {
-                Account::Guardrail(id, _) => status.guardrail_id == Some(*id),
-                other => other.scope() == status.scope,
-            });
-            let Some(account) = account else { continue };
-            let counter = CounterId { account, period: CounterPeriod::containing(status.reset, at) };
-            let free = self.free(payer.workspace_id, counter);
-            status.reserved = Usd::from_pico(status.reserved.pico().saturating_sub(free.pico()).max(0));
-        }
-        Ok(statuses)
+        let statuses = self.limits.limit_statuses(payer).await?;
+        Ok(self.without_free(payer.workspace_id, &payer.accounts().collect::<Vec<_>>(), statuses))
+    }
+
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError> {
+        self.store_pending().await?;
+        let statuses = self.limits.workspace_limit_statuses(id).await?;
+        Ok(self.without_free(id, &[Account::Workspace(id)], statuses))
     }
 
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
@@ -371,7 +388,7 @@ impl LedgerReader for JournaledLedger {
         let at = self.time.now();
         let mut spends = self.limits.key_spend(keys).await?;
         for (spend, (workspace, key)) in spends.iter_mut().zip(keys) {
-            let periods = std::iter::once(None).chain(ResetInterval::ALL.map(Some));
+            let periods = iter::once(None).chain(ResetInterval::ALL.map(Some));
             let free = periods.map(|reset| {
                 let counter = CounterId { account: Account::Key(*key), period: CounterPeriod::containing(reset, at) };
                 self.free(*workspace, counter).pico()

@@ -317,6 +317,10 @@ impl LedgerReader for RenewingLedger {
         self.current().limit_statuses(payer).await
     }
 
+    async fn workspace_limit_statuses(&self, id: WorkspaceId) -> Result<Vec<LimitStatus>, StoreError> {
+        self.current().workspace_limit_statuses(id).await
+    }
+
     async fn key_spend(&self, keys: &[(WorkspaceId, ApiKeyId)]) -> Result<Vec<KeySpend>, StoreError> {
         self.current().key_spend(keys).await
     }

@@ -120,7 +120,7 @@ impl GenerationNames {
         let attempted_models = || record.attempts.iter().map(|attempt| &attempt.model).chain([&record.model]);
         let is_name = |id: &ModelId| id.as_str() == lower || id.as_str() == stem;
         let snapshot = self.catalogue.snapshot();
-        let today = snapshot.resolve(&lower).or_else(|| snapshot.resolve_bare(&lower)).map(|found| found.model);
+        let today = snapshot.resolve_any(&lower).map(|found| found.model);
         // The name is an id, so any other served model was a fallback.
         if attempted_models().any(is_name) || today.as_ref().is_some_and(|row| is_name(&row.id)) {
             return None;

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
-use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId, Pricing};
+use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId, NEAREST, Pricing};
 use crate::pricing::TokenPrices;
 use crate::routing::{Candidate, Endpoint, EndpointDirectory, RoutingFunnel, Sort, SortBy};
-
-/// The number of similar names in the error for a model that cannot be called.
-const NEAREST: usize = 3;
 
 /// A model of the catalogue with the endpoints that serve it.
 pub(in crate::decision) struct ResolvedModel {
@@ -45,7 +42,7 @@ pub(super) fn resolve_model(
     endpoints: &EndpointDirectory,
     name: &str,
 ) -> Result<ResolvedModel, SubmitDecisionError> {
-    if let Some(found) = snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name)) {
+    if let Some(found) = snapshot.resolve_any(name) {
         return ResolvedModel::from_row(&found.model, found.dynamic, endpoints.for_model(&found.model));
     }
     if let Some(endpoint) = endpoints.sandbox(name) {

@@ -187,6 +187,10 @@ pub(super) async fn draw_is_corrupt_when_a_sum_leaves_the_range(stores: &Stores)
     let negative = stores.budget.draw(&process.request(&[ask(&payer, -1, &[counter])], &[])).await;
     assert!(is_corrupt(&negative), "{negative:?}");
     process.return_allowances(stores, &[(counter, i64::MAX)]).await;
+    let free = [(counter, usd(-1))].into();
+    let request = crate::budget::DrawRequest { free, ..process.request(&[ask(&payer, 1, &[counter])], &[]) };
+    let negative = stores.budget.draw(&request).await;
+    assert!(is_corrupt(&negative), "{negative:?}");
     process.draw_one(stores, &payer, 1, &[counter]).await.unwrap();
 }
 

@@ -107,6 +107,10 @@ pub async fn ledger_script(stores: &Stores, steps: &[LedgerStep]) {
             let (found, expected) =
                 (limit_statuses(stores, payer).await, model.limit_statuses(payer, stores.clock.now()));
             assert_eq!(found, expected, "after step {number}, {step:?}, of {steps:?}");
+            let of_workspace = stores.limits.workspace_limit_statuses(payer.workspace_id).await.unwrap();
+            let expected: Vec<_> =
+                expected.into_iter().filter(|status| status.scope == BudgetScope::Workspace).collect();
+            assert_eq!(of_workspace, expected, "after step {number}, {step:?}, of {steps:?}");
         }
         if number % 16 == 0 || number + 1 == steps.len() {
             adds_up(stores, &format!("step {number}, {step:?}, of {steps:?}")).await;

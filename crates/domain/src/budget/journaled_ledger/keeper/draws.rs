@@ -15,9 +15,9 @@ use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
-/// The most draws for one service of the queue: one more after charges were folded, and some if other requests took the
-/// granted amounts.
-const MAX_ROUNDS: usize = 6;
+/// The most draws for one service of the queue: one more after charges were folded, and the others if requests that do
+/// not wait took the amounts meanwhile. Near the end of a limit that happens in a quarter of the rounds.
+const MAX_ROUNDS: usize = 50;
 
 impl Keeper {
     /// Serves all waiting requests: from memory, else by one draw.
@@ -88,8 +88,8 @@ impl Keeper {
         }
     }
 
-    /// Draws the missing amounts of requests, and what their counters spent in the last second: under load each request
-    /// would draw for itself until the next scan.
+    /// Draws the missing amounts of requests, and fills their counters for another second like the last one: under load
+    /// each request would draw for itself until the next scan.
     async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
         self.register().await?;
         self.resolve_pending().await?;
@@ -134,6 +134,8 @@ impl Keeper {
                 ahead.insert(*counter, money.allowances.ahead(*counter, now, ask.at));
             }
         }
+        let ahead = ahead.into_iter().filter(|(_, amount)| *amount > Usd::ZERO);
+        let ahead = ahead.map(|(counter, amount)| DrawAhead { counter, amount }).collect();
         let of = |ask: &Arc<Ask>| DrawAsk {
             payer: ask.payer.clone(),
             at: ask.at,
@@ -145,7 +147,7 @@ impl Keeper {
             number: self.progress.number + 1,
             asks: asks.iter().map(of).collect(),
             free,
-            ahead: ahead.into_iter().map(|(counter, amount)| DrawAhead { counter, amount }).collect(),
+            ahead,
         };
         (request, owners)
     }
