@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_tests::{Behaviour, Call, Key, Report, Upstream, promotion};
+use tollgate_tests::{Behaviour, Call, Key, Report, Server, Upstream, promotion};
 
 use self::table::{INFERENCE, NO_KEY, OF_ANOTHER, OF_SUSPENDED, ROUTES};
-use crate::gateway::{TestGateway, body, outdated_for};
+use crate::gateway::{QUESTIONS, TestGateway, outdated_for};
 
 /// Returns method and pattern without names of parameters and query.
 pub fn pattern(method: &str, path: &str) -> String {
@@ -61,8 +61,7 @@ impl Scopes {
             &["--secret-file", "secret", "--workspace", &workspace],
         ];
         let destination = instance.json(&arguments.concat()).await?["id"].as_str().unwrap_or_default().to_owned();
-        let answer = gateway.server.decide(&callers[0].secret, body("sandbox/decider")).await?.ok()?;
-        let generation = answer["id"].as_str().context("no id")?.to_owned();
+        let generation = labelled_answer(&gateway.server, &callers[0].secret, &callers[5].secret, &workspace).await?;
         let put = format!("/api/v1/containers/sess_x/files?path=a.txt&workspace_id={workspace}");
         let put = Call::new(Method::PUT, put).body("content").key(&callers[5].secret);
         let text = |value: &Value| value["id"].as_str().map(str::to_owned).context("no id");
@@ -97,6 +96,21 @@ impl Scopes {
         let call = Call::get(format!("/api/v1{path}")).key(&self.callers[caller].secret);
         self.gateway.server.send(&call).await?.ok()
     }
+}
+
+/// Asks a preset of the workspace, and labels the answer; returns its id.
+async fn labelled_answer(server: &Server, key: &str, management: &str, workspace: &str) -> Result<String> {
+    let version = format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS}}}"#);
+    let create = Call::post(format!("/api/v1/presets/labelled/decisions?workspace_id={workspace}"));
+    server.send(&create.json(version).key(management)).await?.ok()?;
+    let answer =
+        server.decide(key, r#"{"model":"@preset/labelled","state":"It smokes.","questions":{}}"#).await?.ok()?;
+    let generation = answer["id"].as_str().context("no id")?.to_owned();
+    let label = json!({"generation_id": generation, "question": "refund", "label": true, "source": "human"});
+    let call = Call::post("/api/v1/labels").json(json!({"labels": [label]}).to_string()).key(management);
+    let reply = server.send(&call).await?.ok()?;
+    ensure!(reply["data"]["changed"] == 1, "{reply}");
+    Ok(generation)
 }
 
 #[tokio::test]

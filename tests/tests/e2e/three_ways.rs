@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tollgate_tests::{Behaviour, Instance, Report, Upstream, record};
 
 use crate::catalogue::row;
-use crate::gateway::{QUESTIONS, body};
+use crate::gateway::QUESTIONS;
 
 /// The ways in which a command succeeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,7 +86,7 @@ pub const COMMANDS: &[(&str, &str, Succeeds)] = &[
     ("preset show {way} --workspace {workspace}", "", Always),
     ("preset designate {way} 1 --workspace {workspace}", "", Always),
     ("labels import labels.jsonl --source reference", "", Always),
-    ("labels versions {decision} refund", "", Never),
+    ("labels versions {decision} refund", "", Always),
     ("labels export {way} --workspace {workspace} --output {way}.labels", "", Always),
     ("preset archive {way} --workspace {workspace}", "", Always),
     ("preset activate {way} --workspace {workspace}", "", Always),
@@ -251,7 +251,7 @@ async fn entries(instance: &Instance) -> Result<Vec<Value>> {
     Ok(log["data"].as_array().cloned().unwrap_or_default())
 }
 
-/// Promotes a file for each way, and decides once; returns the ids of the documents and of the decision.
+/// Promotes a file for each way, and labels a decision; returns the ids of the documents and of the decision.
 async fn documents(instance: &Instance) -> Result<(Vec<String>, String)> {
     let key = instance.inference_key().await?;
     let server = instance.serve().await?;
@@ -261,9 +261,15 @@ async fn documents(instance: &Instance) -> Result<(Vec<String>, String)> {
         let document = server.promote(&key.secret, "documents", &file).await?.ok()?;
         ids.push(document["id"].as_str().context("no id")?.to_owned());
     }
-    let answer = server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+    instance.json(&["preset", "create", "labelled", "--from", "preset.json"]).await?;
+    let body = r#"{"model":"@preset/labelled","state":"It smokes.","questions":{}}"#;
+    let answer = server.decide(&key.secret, body).await?.ok()?;
+    let decision = answer["id"].as_str().context("no id")?.to_owned();
+    let label = json!({"generation_id": decision, "question": "refund", "label": true, "source": "human"});
+    std::fs::write(instance.path().join("first.jsonl"), label.to_string())?;
+    instance.json(&["labels", "import", "first.jsonl"]).await?;
     server.stop().await?;
-    Ok((ids, answer["id"].as_str().context("no id")?.to_owned()))
+    Ok((ids, decision))
 }
 
 #[tokio::test]

@@ -104,7 +104,12 @@ pub const ROUTES: &[(&str, &str, &str, Statuses)] = &[
         WRITE,
     ),
     ("PATCH", "/presets/{preset}?workspace_id={workspace}", r#"{"name":"n"}"#, WRITE),
-    ("GET", "/labels?generation_id=gen-dec-none&question=refund", "", of([404; 6], [404; 4])),
+    (
+        "GET",
+        "/labels?generation_id={generation}&question=refund",
+        "",
+        of([200, 200, 200, 404, 200, 200], [404, 404, 404, 200]),
+    ),
     ("GET", "/evidence?preset={preset}&workspace_id={workspace}", "", RECORDS),
     // An inference key reads the presets of its workspace.
     ("GET", "/presets?workspace_id={workspace}", "", RECORDS),

@@ -39,8 +39,8 @@ pub(crate) const LIST: Route = Route::any_key(Get, "/labels", tags::EVIDENCE, ha
     .operation("listLabels", "List the versions of a label")
     .description("Newest first: the first one is the current label. An inference key reads those of its workspace.")
     .query(&[
-        Query::text("generation_id", "The id of the answer; required."),
-        Query::text("question", "The name of the question; required."),
+        Query::text("generation_id", "The id of the answer.").required(),
+        Query::text("question", "The name of the question.").required(),
         OFFSET,
         LIMIT,
     ])

@@ -16,7 +16,7 @@ pub(crate) const ROUTE: Route = Route::any_key(Get, "/evidence", tags::EVIDENCE,
          fewer than `limit`, and a cursor.",
     )
     .query(&[
-        Query::text("preset", "The preset's slug; required."),
+        Query::text("preset", "The preset's slug.").required(),
         PRESET_WORKSPACE,
         Query::new("version", "The number of the version.", || number(1, None)),
         Query::text("question", "The name of the question."),
