@@ -310,7 +310,7 @@ mod tests {
     async fn rendered_bodies_match_their_schemas() {
         let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new("/base/models".to_owned()));
         let text = r#"{"id":"acme/all","architecture":{"output_modalities":["decisions"],"modality":"text->decisions"},
-            "pricing":{"prompt":"0.1","web_search":"0.01","overrides":[{"min":1}]},"context_length":7,
+            "pricing":{"prompt":"0.1","completion":"0","web_search":"0.01","overrides":[{"min":1}]},"context_length":7,
             "top_provider":{"context_length":7,"max_completion_tokens":8,"is_moderated":true},
             "reasoning":{"mandatory":true,"further":1},"knowledge_cutoff":"2026-01-01","supported_voices":["a"],
             "expiration_date":null,"benchmarks":{"a":1}}"#;

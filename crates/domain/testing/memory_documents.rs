@@ -221,6 +221,12 @@ impl DocumentRepository for MemoryDocuments {
         Ok(ids.iter().filter(|id| !state.documents.contains_key(*id)).cloned().collect())
     }
 
+    async fn find_own_workspaces(&self, ids: &[WorkspaceId]) -> Result<Vec<WorkspaceId>, StoreError> {
+        let state = self.0.state();
+        let is_own = |id: &WorkspaceId| state.workspace(*id).is_some() || state.deleted_workspaces.contains(id);
+        Ok(ids.iter().copied().filter(is_own).collect())
+    }
+
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
         Ok(self.0.state().used_bytes(workspace_id))
     }

@@ -51,6 +51,7 @@ pub(super) type SumName = (NaiveDate, WorkspaceId, ApiKeyId, String, String);
 pub(super) struct State {
     pub(super) changes: MemoryChanges,
     pub(super) workspaces: Vec<Workspace>,
+    pub(super) deleted_workspaces: Vec<WorkspaceId>,
     pub(super) keys: HashMap<ApiKeyId, StoredKey>,
     pub(super) guardrails: Vec<Guardrail>,
     pub(super) documents: HashMap<DocumentId, StoredDocument>,

@@ -224,6 +224,7 @@ impl WorkspaceRepository for MemoryWorkspaces {
             return Ok(WorkspaceDeletion::NotEmpty(contents));
         }
         state.workspaces.retain(|stored| stored.id != id);
+        state.deleted_workspaces.push(id);
         state.presets.retain(|(preset, _)| preset.workspace_id != id);
         state.changed(self.0.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.0.now());

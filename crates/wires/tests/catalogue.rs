@@ -34,6 +34,19 @@ fn row_keeps_all_members_and_gets_own_link() {
     }
 }
 
+/// A forgotten price is none of zero.
+#[test]
+fn prices_of_tokens_are_required() {
+    for (given, name) in
+        [(r#""prompt":"0.0000000208333333333333","#, "prompt"), (r#""completion":4.5e-7,"#, "completion")]
+    {
+        for other in [String::new(), format!("\"{name}\":null,")] {
+            let fault = read_row(&FULL.replace(given, &other)).unwrap_err().to_string();
+            assert!(fault.contains(&format!("pricing.{name}")) && fault.contains("is required"), "{fault}");
+        }
+    }
+}
+
 #[test]
 fn stored_row_round_trips() {
     let model = read_row(FULL).unwrap();

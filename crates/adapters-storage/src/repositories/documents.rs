@@ -193,6 +193,23 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         Ok(unknown)
     }
 
+    async fn find_own_workspaces(&self, ids: &[WorkspaceId]) -> Result<Vec<WorkspaceId>, StoreError> {
+        let mut own = Vec::new();
+        for piece in chunks(ids) {
+            // The row of a deleted workspace stays.
+            let rows: Vec<String> = workspaces::Entity::find()
+                .select_only()
+                .column(workspaces::Column::Id)
+                .filter(workspaces::Column::Id.is_in(piece.iter().map(ToString::to_string)))
+                .into_tuple()
+                .all(self.database.readers()?)
+                .await
+                .map_err(store_error)?;
+            own.extend(piece.iter().filter(|id| rows.contains(&id.to_string())));
+        }
+        Ok(own)
+    }
+
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
         Ok(usage(self.database.readers()?, workspace_id).await?.map_or(0, |usage| usage.bytes))
     }

@@ -103,7 +103,7 @@ impl ImportView {
 
 api_error!(ImportCatalogueError {
     pass: Restricted, PreconditionFailed, Store;
-    said: Fault, VersionRequired;
+    said: Fault, VersionRequired, Contended;
 });
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ async fn audit_log_rejects_invalid_parameters_and_inference_keys() {
 }
 
 fn row(id: &str) -> Value {
-    json!({"id": id, "architecture": {"output_modalities": ["decisions"]}, "pricing": {"prompt": "0.000000042"}})
+    json!({"id": id, "architecture": {"output_modalities": ["decisions"]}, "pricing": {"prompt": "0.000000042", "completion": "0"}})
 }
 
 async fn import(gateway: &Gateway, query: &str, headers: &[(&str, &str)], rows: &Value) -> Reply {

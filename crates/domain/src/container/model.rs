@@ -127,10 +127,10 @@ impl BlobKey {
         Self(name)
     }
 
-    /// Returns the document's id if this is the key of a document.
-    pub fn document_id(&self) -> Option<DocumentId> {
-        let (_, document) = self.0.strip_prefix(Self::DOCUMENTS)?.split_once('/')?;
-        document.parse().ok()
+    /// Returns the workspace and the id of the document if this is the key of one.
+    pub fn of_document(&self) -> Option<(WorkspaceId, DocumentId)> {
+        let (workspace, document) = self.0.strip_prefix(Self::DOCUMENTS)?.split_once('/')?;
+        Some((workspace.parse().ok()?, document.parse().ok()?))
     }
 
     /// Returns the whole name.

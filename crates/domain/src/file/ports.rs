@@ -116,6 +116,9 @@ pub trait DocumentRepository: Send + Sync {
     /// Returns those of `ids` that belong to no document, pending or ready.
     async fn find_unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;
 
+    /// Returns those of the workspaces that the store has, or had until they were deleted.
+    async fn find_own_workspaces(&self, ids: &[WorkspaceId]) -> Result<Vec<WorkspaceId>, StoreError>;
+
     /// Returns the bytes that the workspace's documents use, pending ones included; zero if the workspace does not
     /// exist.
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;

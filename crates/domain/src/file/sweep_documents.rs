@@ -1,14 +1,15 @@
 //! Removes the remains of interrupted promotions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::DocumentRepository;
-use crate::container::{BlobKey, BlobMeta, BlobStore};
+use crate::container::{BlobKey, BlobStore};
 use crate::error::StoreError;
-use crate::ids::DocumentId;
+use crate::ids::{DocumentId, WorkspaceId};
 use crate::system::Clock;
 
 /// The result of one sweep.
@@ -18,6 +19,8 @@ pub struct SweepReport {
     pub pending_documents: usize,
     /// The number of objects without a document.
     pub orphan_objects: usize,
+    /// The number of old objects of workspaces that the database never had. They stay.
+    pub foreign_objects: usize,
     /// The number of partly written files of the blob store.
     pub partial_files: u64,
     /// The number of expired idempotency claims.
@@ -25,7 +28,8 @@ pub struct SweepReport {
 }
 
 /// Removes pending documents and orphan objects that are older than the grace period. It is safe to run on many
-/// replicas and during promotions if the grace period is longer than the longest copy.
+/// replicas and during promotions if the grace period is longer than the longest copy. Objects of workspaces that the
+/// database never had belong to another installation on the same store, so they stay.
 pub struct SweepDocuments {
     documents: Arc<dyn DocumentRepository>,
     blobs: Arc<dyn BlobStore>,
@@ -51,9 +55,12 @@ impl SweepDocuments {
     pub async fn execute(&self) -> Result<SweepReport, StoreError> {
         let now = self.clock.now();
         let cutoff = now - TimeDelta::from_std(self.grace).unwrap_or(TimeDelta::MAX);
+        let pending_documents = self.abandon(cutoff).await?;
+        let (orphan_objects, foreign_objects) = self.sweep_orphans(cutoff).await?;
         Ok(SweepReport {
-            pending_documents: self.abandon(cutoff).await?,
-            orphan_objects: self.sweep_orphans(cutoff).await?,
+            pending_documents,
+            orphan_objects,
+            foreign_objects,
             partial_files: self.blobs.sweep_partial(self.grace).await?,
             claims: self.documents.delete_claims(now - TimeDelta::hours(24)).await?,
         })
@@ -67,22 +74,26 @@ impl SweepDocuments {
         Ok(stale.len())
     }
 
-    async fn sweep_orphans(&self, cutoff: DateTime<Utc>) -> Result<usize, StoreError> {
-        let mut removed = 0;
+    /// Returns the numbers of removed and of foreign objects.
+    async fn sweep_orphans(&self, cutoff: DateTime<Utc>) -> Result<(usize, usize), StoreError> {
+        let (mut removed, mut foreign) = (0, 0);
         let mut after: Option<BlobKey> = None;
         loop {
             let page = self.blobs.list(BlobKey::DOCUMENTS, after.as_ref(), PAGE_SIZE).await?;
-            let Some(last) = page.last() else { return Ok(removed) };
+            let Some(last) = page.last() else { return Ok((removed, foreign)) };
             after = Some(last.key.clone());
-            let old: Vec<(&BlobMeta, DocumentId)> = page
-                .iter()
-                .filter(|object| object.modified_at < cutoff)
-                .filter_map(|object| object.key.document_id().map(|id| (object, id)))
-                .collect();
-            let ids: Vec<DocumentId> = old.iter().map(|(_, id)| id.clone()).collect();
+            let old = page.iter().filter(|object| object.modified_at < cutoff);
+            let old: Vec<_> =
+                old.filter_map(|object| object.key.of_document().map(|(of, id)| (&object.key, of, id))).collect();
+            let workspaces: BTreeSet<WorkspaceId> = old.iter().map(|(_, workspace, _)| *workspace).collect();
+            let own = self.documents.find_own_workspaces(&Vec::from_iter(workspaces)).await?;
+            let (own, others): (Vec<_>, Vec<_>) =
+                old.into_iter().partition(|(_, workspace, _)| own.contains(workspace));
+            foreign += others.len();
+            let ids: Vec<DocumentId> = own.iter().map(|(.., id)| id.clone()).collect();
             let unknown = self.documents.find_unknown(&ids).await?;
-            for (object, _) in old.iter().filter(|(_, id)| unknown.contains(id)) {
-                self.blobs.delete(&object.key).await?;
+            for (key, ..) in own.iter().filter(|(.., id)| unknown.contains(id)) {
+                self.blobs.delete(key).await?;
                 removed += 1;
             }
         }
@@ -92,9 +103,8 @@ impl SweepDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::MockBlobStore;
+    use crate::container::{BlobMeta, MockBlobStore};
     use crate::file::{MockDocumentRepository, PendingDocument};
-    use crate::ids::WorkspaceId;
     use crate::testing::{FixedClock, SequentialIds};
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -139,17 +149,21 @@ mod tests {
             .withf(move |before| *before == now - HOUR)
             .once()
             .returning(move |_| Ok(vec![pending(1, now - HOUR * 2)]));
-        // 2 has no document, 3 has one, 4 is too young to tell.
-        let objects = [(2, HOUR * 2), (3, HOUR * 2), (4, HOUR / 2)].map(|(number, age)| BlobMeta {
-            key: key(number),
-            size_bytes: 1,
-            modified_at: now - age,
-            links: 1,
-        });
+        let foreign = WorkspaceId::from_uuid(SequentialIds::uuid(9));
+        // 2 has no document, 3 has one, 4 is too young to tell, and 5 belongs to another installation.
+        let objects = [(key(2), HOUR * 2), (key(3), HOUR * 2), (key(4), HOUR / 2)];
+        let objects = objects.into_iter().chain([(BlobKey::document(foreign, &document(5)), HOUR * 2)]);
+        let objects: Vec<BlobMeta> =
+            objects.map(|(key, age)| BlobMeta { key, size_bytes: 1, modified_at: now - age, links: 1 }).collect();
         blobs
             .expect_list()
             .times(2)
-            .returning(move |_, after, _| Ok(if after.is_none() { objects.to_vec() } else { Vec::new() }));
+            .returning(move |_, after, _| Ok(if after.is_none() { objects.clone() } else { Vec::new() }));
+        documents
+            .expect_find_own_workspaces()
+            .withf(move |ids| ids == [workspace(), foreign])
+            .once()
+            .returning(|_| Ok(vec![workspace()]));
         documents
             .expect_find_unknown()
             .withf(|ids| ids == [document(2), document(3)])
@@ -160,7 +174,8 @@ mod tests {
         blobs.expect_sweep_partial().withf(|age| *age == HOUR).once().returning(|_| Ok(5));
         documents.expect_delete_claims().withf(move |at| *at == now - HOUR * 24).once().returning(|_| Ok(6));
         let report = sweep(documents, blobs, clock).execute().await.unwrap();
-        let expected = SweepReport { pending_documents: 1, orphan_objects: 1, partial_files: 5, claims: 6 };
+        let expected =
+            SweepReport { pending_documents: 1, orphan_objects: 1, foreign_objects: 1, partial_files: 5, claims: 6 };
         assert_eq!(report, expected);
     }
 }

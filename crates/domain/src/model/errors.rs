@@ -103,6 +103,9 @@ pub enum ImportCatalogueError {
     /// A replacement names no version.
     #[error("A replacement removes rows: send If-Match with the version of a dry run")]
     VersionRequired,
+    /// Other imports changed the catalogue each time.
+    #[error("the catalogue was changed by other imports meanwhile: send the import again")]
+    Contended,
     /// The store failed.
     #[error("the catalogue store failed")]
     Store(#[from] StoreError),
@@ -116,6 +119,7 @@ impl ImportCatalogueError {
             Self::Fault(_) => ErrorKind::InvalidRequest,
             Self::PreconditionFailed(failed) => failed.kind(),
             Self::VersionRequired => ErrorKind::PreconditionRequired,
+            Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

@@ -9,7 +9,6 @@ use super::{
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
 use crate::change::Change;
-use crate::error::StoreError;
 use crate::json::ObjectWriter;
 use crate::version::Version;
 
@@ -62,7 +61,7 @@ struct PlannedImport {
 }
 
 /// The most attempts of an import under concurrent imports.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 16;
 
 impl ImportCatalogue {
     /// Wires the port.
@@ -122,7 +121,7 @@ impl ImportCatalogue {
                 return Ok(planned.result);
             }
         }
-        Err(StoreError::unavailable("the catalogue was changed concurrently by other imports").into())
+        Err(ImportCatalogueError::Contended)
     }
 
     async fn plan(
@@ -345,6 +344,17 @@ mod tests {
         let import = ImportCatalogue::new(Arc::new(models));
         let done = run(&import, ImportMode::Merge, None, vec![row("a/b", "a/b")]).await.unwrap();
         assert_eq!((done.report.imported, done.version), (1, Version::from_counter(2)));
+    }
+
+    #[tokio::test]
+    async fn import_that_others_overtake_each_time_is_a_conflict() {
+        let mut models = MockModelRepository::new();
+        models.expect_version().times(ATTEMPTS).returning(|| Ok(1));
+        models.expect_list().times(ATTEMPTS).returning(|| Ok(Vec::new()));
+        models.expect_apply().times(ATTEMPTS).returning(|_, _, _| Ok(false));
+        let import = ImportCatalogue::new(Arc::new(models));
+        let overtaken = run(&import, ImportMode::Merge, None, vec![row("a/b", "a/b")]).await.unwrap_err();
+        assert_eq!(overtaken.kind(), ErrorKind::Conflict);
     }
 
     #[tokio::test]

@@ -4,10 +4,11 @@ use chrono::TimeDelta;
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{add_key, add_workspace, at, document_id, inference_key, key_id, workspace_id};
+use super::samples::{add_key, add_workspace, at, audit, document_id, inference_key, key_id, workspace_id};
 use crate::audit::{Actor, AuditDraft};
 use crate::file::{ClaimState, Document, DocumentQuota, IdempotencyClaim, PendingDocument, Reservation};
 use crate::json::Json;
+use crate::workspace::WorkspaceDeletion;
 
 suite! {
     /// Every case of the port's contract.
@@ -31,6 +32,7 @@ suite! {
         abandon_stale_removes_old_pending_documents_only,
         list_pending_returns_pending_documents_with_their_processes,
         unknown_returns_missing_ids,
+        own_workspaces_are_those_that_exist_or_existed,
         list_returns_ready_documents_page_by_page,
         scan_returns_documents_of_all_workspaces_page_by_page,
         delete_returns_bytes_and_is_audited,
@@ -400,6 +402,19 @@ async fn unknown_returns_missing_ids(stores: &Stores) {
     assert_eq!(stores.documents.find_unknown(&[]).await.unwrap(), []);
     let many: Vec<_> = (100..1_600).map(document_id).collect();
     assert_eq!(stores.documents.find_unknown(&many).await.unwrap().len(), many.len());
+}
+
+async fn own_workspaces_are_those_that_exist_or_existed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    let gone = stores.workspaces.find(workspace_id(2)).await.unwrap().unwrap();
+    let deleted = stores.workspaces.delete(&gone, false, 0, &audit()).await.unwrap();
+    assert_eq!(deleted, WorkspaceDeletion::Deleted);
+    let asked = [3, 2, 1].map(workspace_id);
+    let mut own = stores.documents.find_own_workspaces(&asked).await.unwrap();
+    own.sort_unstable();
+    assert_eq!(own, [workspace_id(1), workspace_id(2)]);
+    assert_eq!(stores.documents.find_own_workspaces(&[]).await.unwrap(), []);
 }
 
 async fn list_returns_ready_documents_page_by_page(stores: &Stores) {

@@ -169,14 +169,20 @@ fn log_months(changed: Result<ChangedMonths, StoreError>) {
 
 fn log_sweep(swept: Result<SweepReport, StoreError>) {
     match swept {
-        Ok(report) if report == SweepReport::default() => {}
-        Ok(report) => tracing::info!(
-            pending_documents = report.pending_documents,
-            orphan_objects = report.orphan_objects,
-            partial_files = report.partial_files,
-            claims = report.claims,
-            "sweeper removed orphaned rows and files"
-        ),
+        Ok(report @ SweepReport { pending_documents, orphan_objects, foreign_objects, partial_files, claims }) => {
+            if foreign_objects > 0 {
+                tracing::warn!(foreign_objects, "blobs.url has documents of another installation; they stay");
+            }
+            if report != (SweepReport { foreign_objects, ..SweepReport::default() }) {
+                tracing::info!(
+                    pending_documents,
+                    orphan_objects,
+                    partial_files,
+                    claims,
+                    "sweeper removed orphaned rows and files"
+                );
+            }
+        }
         Err(error) => {
             let error = anyhow::Error::from(error);
             tracing::warn!(error = format!("{error:#}"), "sweeper failed, retrying");

@@ -83,9 +83,13 @@ fn architecture(json: &Json) -> Result<Architecture, RowError> {
 
 fn pricing(json: &Json) -> Result<Pricing, RowError> {
     let mut members = Members::of(json, "pricing")?;
-    let mut named = |name: &str| Ok::<_, RowError>(price(members.take(name), name)?.unwrap_or(Price::ZERO));
-    let (prompt, completion, image, request) =
-        (named("prompt")?, named("completion")?, named("image")?, named("request")?);
+    let mut named = |name: &str| price(members.take(name), name);
+    // A forgotten price would make a model free under every limit.
+    let required = |name: &str, price: Option<Price>| {
+        price.ok_or_else(|| RowError::member(format!("pricing.{name}"), "is required; \"0\" makes the model free"))
+    };
+    let (prompt, completion) = (required("prompt", named("prompt")?)?, required("completion", named("completion")?)?);
+    let (image, request) = (named("image")?.unwrap_or(Price::ZERO), named("request")?.unwrap_or(Price::ZERO));
     let overrides = members.take("overrides").map(|overrides| overrides.detached());
     if overrides.as_ref().is_some_and(|json| json.kind() != JsonKind::Array) {
         return Err(RowError::member("pricing.overrides", "must be an array"));

@@ -11,8 +11,9 @@ use crate::ids::DecisionId;
 use crate::system::{Clock, Timer};
 use crate::usage::{UsageRecord, UsageRepository};
 
-/// The age from which on a record is stored, whichever running process charged it.
-const RECENT_AGE: TimeDelta = TimeDelta::seconds(2);
+/// The age from which on a record is stored, whichever running process charged it. An id is made when its request
+/// begins, and a request may run for minutes.
+const RECENT_AGE: TimeDelta = TimeDelta::minutes(10);
 /// The time within which another process stores a charge.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 /// The interval of the polls.
@@ -57,7 +58,7 @@ impl FindRecord {
     }
 }
 
-/// Returns true if the id is less than two seconds old. The first 48 bits of an id are its time in milliseconds.
+/// Returns true if the id is younger than [`RECENT_AGE`]. The first 48 bits of an id are its time in milliseconds.
 fn is_recent(id: &DecisionId, now: DateTime<Utc>) -> bool {
     let digits = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| digits.get(..12));
     let millis = digits.and_then(|digits| i64::from_str_radix(digits, 16).ok());
@@ -73,9 +74,9 @@ mod tests {
 
     #[rstest]
     #[case(0, true)]
-    #[case(1_999, true)]
-    #[case(-1_999, true)]
-    #[case(2_000, false)]
+    #[case(599_999, true)]
+    #[case(-599_999, true)]
+    #[case(600_000, false)]
     #[case(3_600_000, false)]
     fn is_recent_compares_id_timestamp(#[case] age_ms: i64, #[case] expected: bool) {
         let made = DateTime::from_timestamp_millis(1_795_000_000_123).unwrap();
