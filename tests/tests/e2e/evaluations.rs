@@ -117,7 +117,7 @@ async fn killed_evaluation_continues_without_asking_again() -> Result<()> {
     alpha.take_requests();
     let file = gateway.instance.path().join("results.jsonl");
     let whole = std::fs::read_to_string(&file)?;
-    std::fs::write(&file, format!("{whole}{{\"item\":\"12-"))?;
+    std::fs::write(&file, format!("{whole}{{\"item\":\"12"))?;
 
     let output = gateway.instance.run(&[&arguments[..], &["--json"]].concat()).await?;
     let report: Value = serde_json::from_slice(&output.stdout)?;
@@ -199,6 +199,29 @@ async fn evaluation_reports_planted_answers() -> Result<()> {
         let arguments = [&["eval", "report", "--results", "results.jsonl"], options].concat();
         let output = instance.run(&arguments).await?;
         ensure!(output.status.code() == Some(code), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn copies_of_a_state_are_asked_once_and_are_no_labels() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Speak(planted)).await?;
+    let gateway = start(&alpha, 40).await?;
+    let file = gateway.instance.path().join("items.jsonl");
+    let wrong = json!({"state": "item 3.", "labels": {"refund": true}});
+    std::fs::write(&file, format!("{}{}{wrong}\n", dataset(40), dataset(40)))?;
+    let said = gateway.instance.refused(&RUN).await?;
+    let expected = "line 81: labels.refund: true, but line 4 has false for the same state";
+    ensure!(said.contains(expected) && alpha.take_requests().is_empty(), "{said}");
+    std::fs::write(&file, dataset(40).repeat(10))?;
+    let output = gateway.instance.run(&[&RUN[..], &["--yes", "--json"]].concat()).await?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("360 of 400 items repeat a state; each state counts once"), "{said}");
+    // Forty labels are too few, half of which are for the candidates.
+    ensure!(output.status.code() == Some(3) && alpha.take_requests().len() == 40, "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    for group in report["data"]["groups"].as_array().context("no groups")? {
+        ensure!(group["answers"] == 40 && group["labels"]["reference"] == 20, "{group}");
     }
     Ok(())
 }

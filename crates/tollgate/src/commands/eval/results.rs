@@ -38,7 +38,7 @@ pub struct Header {
 /// The line of an answered request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultRow {
-    /// The id of the item.
+    /// The id of the item, which is that of its state.
     pub item: String,
     /// The labels of the item.
     pub labels: Box<RawValue>,
@@ -283,10 +283,9 @@ impl Results {
 
     /// Returns 100 random items, at most half of them: those with the lowest hashes.
     fn candidate_items(&self) -> BTreeSet<&str> {
-        let by_hash = self.rows.iter().map(|row| (row.item.split_once('-').unwrap_or_default().1, row.item.as_str()));
-        let items: BTreeSet<(&str, &str)> = by_hash.collect();
+        let items: BTreeSet<&str> = self.rows.iter().map(|row| row.item.as_str()).collect();
         let count = CANDIDATE_ITEMS.min(items.len() / 2);
-        items.into_iter().take(count).map(|(_, item)| item).collect()
+        items.into_iter().take(count).collect()
     }
 
     fn read_row(

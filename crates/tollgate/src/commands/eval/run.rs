@@ -56,7 +56,11 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
     let preset = server.get(&format!("/presets/{}", segment(&args.preset))).await;
     let header = Header::of_preset(&args.preset, &preset.context("the preset cannot be read")?)?;
     let questions = header.questions()?;
-    let items = dataset::read(&args.dataset, questions.typed.as_deref().unwrap_or_default())?;
+    let dataset = dataset::read(&args.dataset, questions.typed.as_deref().unwrap_or_default())?;
+    if let Some(sentence) = dataset.repetition() {
+        note(&sentence);
+    }
+    let items = dataset.items;
     let mut models = Vec::new();
     for name in &args.model {
         let model = Model::read(context, &server, name).await?;

@@ -41,12 +41,12 @@ fn result_file_keeps_whole_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let mut results = Results::open(&path, &header(1)).unwrap();
-    results.add(row("1-aa", ANSWER)).unwrap();
+    results.add(row("1aa", ANSWER)).unwrap();
     let busy = Results::open(&path, &header(1)).err().unwrap();
     assert!(busy.to_string().contains("in use"), "{busy}");
     drop(results);
     let whole = std::fs::read_to_string(&path).unwrap();
-    for rest in ["", "{\"item\":\"2-b"] {
+    for rest in ["", "{\"item\":\"2b"] {
         std::fs::write(&path, format!("{whole}{rest}")).unwrap();
         assert_eq!(Results::read(&path).unwrap().rows.len(), 1);
         let results = Results::open(&path, &header(1)).unwrap();
@@ -73,7 +73,7 @@ fn answers_are_read_with_their_labels() {
     let path = folder.path().join("results");
     let mut results = Results::open(&path, &header(1)).unwrap();
     for item in 1..=3 {
-        results.add(row(&format!("{item}-{item}"), ANSWER)).unwrap();
+        results.add(row(&format!("{item}"), ANSWER)).unwrap();
     }
     let answers = results.answers().unwrap();
     let [first, _, last] = &answers[..] else { panic!("{} answers", answers.len()) };
@@ -84,8 +84,8 @@ fn answers_are_read_with_their_labels() {
     );
     assert_eq!(last.score.map(Probability::get), Some(0.8));
     assert_eq!((last.group.origin.method.as_str(), last.cost), ("label_probabilities", Usd::from_pico(1)));
-    let bad = row("4-4", r#"{"refund":{"type":"noul","noul":2}}"#);
-    assert!(results.check(&bad).is_err() && results.check(&row("4-4", ANSWER)).is_ok());
+    let bad = row("44", r#"{"refund":{"type":"noul","noul":2}}"#);
+    assert!(results.check(&bad).is_err() && results.check(&row("44", ANSWER)).is_ok());
     results.add(bad).unwrap();
     assert!(format!("{:#}", results.answers().unwrap_err()).contains("the answer gen-dec-1"));
 }
@@ -95,7 +95,7 @@ fn corrected_label_replaces_the_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
     let mut results = Results::open(&path, &header(1)).unwrap();
-    for item in ["1-1", "1-2"] {
+    for item in ["11", "12"] {
         results.add(row(item, ANSWER)).unwrap();
     }
     let item = |id: &str, labels: &str| Item {
@@ -103,14 +103,14 @@ fn corrected_label_replaces_the_earlier_one() {
         state: Json::parse("1").unwrap(),
         labels: Json::parse(labels).unwrap(),
     };
-    let items = [item("1-2", r#"{"refund":false}"#), item("1-1", r#"{"refund":true}"#), item("1-3", "{}")];
+    let items = [item("12", r#"{"refund":false}"#), item("11", r#"{"refund":true}"#), item("13", "{}")];
     let answered = results.take_labels(&items).unwrap();
-    assert_eq!(answered.into_iter().map(|(item, _)| item).collect::<Vec<_>>(), ["1-1", "1-2"]);
+    assert_eq!(answered.into_iter().map(|(item, _)| item).collect::<Vec<_>>(), ["11", "12"]);
     let labels = |results: &Results| {
         let all = results.rows.iter().map(|row| (row.item.clone(), row.labels.get().to_owned()));
         all.collect::<Vec<_>>()
     };
-    let expected = [("1-1", r#"{"refund":true}"#), ("1-2", r#"{"refund":false}"#)];
+    let expected = [("11", r#"{"refund":true}"#), ("12", r#"{"refund":false}"#)];
     let expected = expected.map(|(item, labels)| (item.to_owned(), labels.to_owned()));
     assert_eq!((labels(&results), labels(&Results::read(&path).unwrap())), (expected.to_vec(), expected.to_vec()));
     let length = std::fs::metadata(&path).unwrap().len();
@@ -130,10 +130,10 @@ fn refusals_and_failed_requests_are_kept() {
         asked: asked.to_owned(),
         error: "500: no".to_owned(),
     };
-    for (item, asked) in [("1-1", "a/b"), ("2-2", "a/b"), ("1-1", "a/b"), ("1-1", "c/d")] {
+    for (item, asked) in [("11", "a/b"), ("22", "a/b"), ("11", "a/b"), ("11", "c/d")] {
         results.add_failure(failure(item, asked)).unwrap();
     }
-    results.add(row("1-1", r#"{"refund":{"type":"refusal","refusal":"no"}}"#)).unwrap();
+    results.add(row("11", r#"{"refund":{"type":"refusal","refusal":"no"}}"#)).unwrap();
     drop(results);
     let results = Results::open(&path, &header(1)).unwrap();
     assert_eq!(results.failed_requests(), [("a/b".to_owned(), 1), ("c/d".to_owned(), 1)].into());
@@ -148,12 +148,12 @@ fn method_follows_the_wire() {
     let of_wire = |item: &str, wire: &str, answer: &str| ResultRow { wire: wire.to_owned(), ..row(item, answer) };
     let plain = r#"{"refund":{"type":"noul","noul":0.2}}"#;
     let structured = r#"{"refund":{"type":"noul","noul":0.2,"metadata":{"method":"structured"}}}"#;
-    for (item, wire, answer) in [("1-1", "chat-completions", plain), ("2-2", "system-one", structured)] {
+    for (item, wire, answer) in [("11", "chat-completions", plain), ("22", "system-one", structured)] {
         results.add(of_wire(item, wire, answer)).unwrap();
     }
     let methods: Vec<String> =
         results.answers().unwrap().into_iter().map(|answer| answer.group.origin.method).collect();
     assert_eq!(methods, ["stated", "native"]);
-    results.add(of_wire("3-3", "", plain)).unwrap();
+    results.add(of_wire("33", "", plain)).unwrap();
     assert!(format!("{:#}", results.answers().unwrap_err()).contains("the wire \"\" is unknown"));
 }
