@@ -435,7 +435,7 @@ fn label_is_read_by_the_kind_of_its_question() {
     assert_eq!(error, "\"false\" is not a label of this question; valid: true, \"tr\u{fc}e\"");
     let score = QuestionKind::Score { levels: vec![Json::string("calm"), Json::string("furious")] };
     assert_eq!(read(&score, "1"), Ok(Decision::Score(1)));
-    for label in ["2", "-1", "1.0", "null", "\"yes\"", "[]"] {
+    for label in ["2", "-1", "1.5", "null", "\"yes\"", "[]"] {
         assert!(read(&score, label).is_err(), "{label}");
         assert!(read(&noul, label).is_err(), "{label}");
         assert!(read(&QuestionKind::Box, label).is_err(), "{label}");

@@ -21,22 +21,21 @@ pub struct InvalidLabel {
 
 impl Decision {
     /// Reads a label: `true` or `false`, an option as it is named in the question, or the number of a level from 0. A
-    /// string that is none of them is read as JSON, because a table may have strings only.
+    /// table has strings only, so each may be a string. Spreadsheets and data frames write `TRUE`, `True` and `1.0`: the
+    /// case of a boolean is ignored, and zeros after the point of a level. Options are exact.
     ///
     /// # Errors
     /// The question does not have the label; the error names the valid ones.
     pub fn from_label(kind: &QuestionKind, label: &Json) -> Result<Self, InvalidLabel> {
-        let labels = labels_of(kind);
-        let find = |label: &Json| labels.iter().position(|valid| is_same(valid, label));
-        let written = || find(&Json::parse(&label.as_string()?).ok()?);
-        let position = find(label).or_else(written);
-        let found = position.and_then(|position| match kind {
-            QuestionKind::Noul { .. } => Some(Self::Noul(position == 0)),
-            QuestionKind::Choice { .. } => Some(Self::Choice(position)),
-            QuestionKind::Score { .. } => Some(Self::Score(position)),
+        let text = label.as_string().unwrap_or_else(|| label.text().to_owned());
+        let found = match kind {
+            QuestionKind::Noul { .. } => boolean_of(&text).map(Self::Noul),
+            QuestionKind::Choice { options } => find_option(options, label).map(Self::Choice),
+            QuestionKind::Score { levels } => level_of(&text, levels.len()).map(Self::Score),
             QuestionKind::Box => None,
-        });
+        };
         found.ok_or_else(|| {
+            let labels = labels_of(kind);
             let named: Vec<&str> = labels.iter().take(MAX_NAMED).map(Json::text).collect();
             let rest = labels.len().saturating_sub(MAX_NAMED);
             let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
@@ -66,6 +65,28 @@ pub fn is_error_as_written(decision: &Json, label: &Json, tolerance: usize) -> b
         Some((decision, label)) => decision.is_error(label, tolerance),
         None => !is_same(decision, label),
     }
+}
+
+/// Reads a boolean in any letter case.
+fn boolean_of(text: &str) -> Option<bool> {
+    let text = text.trim();
+    [true, false].into_iter().find(|boolean| text.eq_ignore_ascii_case(&boolean.to_string()))
+}
+
+/// Reads a level: a whole number, also with zeros after a point.
+fn level_of(text: &str, levels: usize) -> Option<usize> {
+    let text = text.trim();
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    };
+    (0..levels).find(|level| level.to_string() == whole)
+}
+
+/// Returns the position of an option. A string that is none of them is read as JSON: options may be booleans.
+fn find_option(options: &[ChoiceOption], label: &Json) -> Option<usize> {
+    let find = |label: &Json| options.iter().position(|option| is_same(&label_of(option), label));
+    find(label).or_else(|| find(&Json::parse(&label.as_string()?).ok()?))
 }
 
 /// Returns the labels of a question, in the order of their positions.
@@ -120,6 +141,27 @@ mod tests {
     }
 
     #[test]
+    fn label_is_read_as_spreadsheets_and_data_frames_write_it() {
+        let score = QuestionKind::Score { levels: vec![Json::string("l"); 3] };
+        let read = |kind: &QuestionKind, text: &str| Decision::from_label(kind, &Json::parse(text).unwrap()).ok();
+        for (text, expected) in [("true", true), ("TRUE", true), ("True", true), ("FALSE", false), ("False", false)] {
+            assert_eq!(read(&noul(), &format!("\"{text}\"")), Some(Decision::Noul(expected)), "{text}");
+        }
+        for text in ["1", "1.0", "1.00"] {
+            assert_eq!(read(&score, text), Some(Decision::Score(1)), "{text}");
+            assert_eq!(read(&score, &format!("\" {text}\"")), Some(Decision::Score(1)), "{text}");
+        }
+        for text in
+            ["3", "3.0", "-1", "-0.0", "1.5", "1.01", "1e0", "true", "\"\"", "\"1.\"", "\"+1\"", "\"01\"", "[1]"]
+        {
+            assert_eq!(read(&score, text), None, "{text}");
+        }
+        for text in ["1", "1.0", "\"yes\"", "\"1\"", "\"\"", "null", "[true]"] {
+            assert_eq!(read(&noul(), text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn labels_round_trip() {
         let choice =
             QuestionKind::Choice { options: ["a", "2", "true"].map(|name| ChoiceOption::new(name, None)).to_vec() };
@@ -132,7 +174,7 @@ mod tests {
         }
         let read = |kind: &QuestionKind, text: &str| Decision::from_label(kind, &Json::parse(text).unwrap());
         for (kind, text) in
-            [(&noul(), "1"), (&choice, "2"), (&choice, "true"), (&score, "3"), (&score, "-1"), (&score, "1.0")]
+            [(&noul(), "1"), (&choice, "2"), (&choice, "true"), (&choice, "\"A\""), (&choice, "\"2.0\"")]
         {
             assert!(read(kind, text).is_err(), "{text}");
         }
