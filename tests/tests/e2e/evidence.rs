@@ -68,6 +68,72 @@ async fn evidence_survives_a_crash_once_and_takes_labels_from_files() -> Result<
     Ok(())
 }
 
+#[tokio::test]
+async fn import_names_rejected_lines_in_order_and_goes_on() -> Result<()> {
+    let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
+    let write = |file: &str, text: &str| std::fs::write(instance.path().join(file), text);
+    let ids = answers(&instance, &server, &inference.secret, QUESTIONS, 2).await?;
+    let [one, two] = [&ids[0], &ids[1]];
+    // Lines that the server rejects stand among those that the command rejects.
+    let rows = [
+        "generation_id,question,label,source".to_owned(),
+        format!("{one},refund,maybe,human"),
+        format!("{one},refund,\"{}\",human", "x".repeat(70_000)),
+        format!("{one},refund,true,human,more"),
+        "gen-dec-unknown,refund,true,human".to_owned(),
+        format!("{two},refund,TRUE,human"),
+    ];
+    write("order.csv", &rows.join("\n"))?;
+    let imported = instance.run(&["labels", "import", "order.csv", "--json"]).await?;
+    let said = String::from_utf8_lossy(&imported.stderr).into_owned();
+    let faults =
+        ["\"maybe\" is not a label", "is longer than 65536 bytes", "has 5 cells, the head has 4", "generation not"];
+    let lines = (2..).zip(faults).map(|(line, fault)| said.find(&format!("line {line}: {fault}")));
+    ensure!(lines.clone().all(|found| found.is_some()) && lines.is_sorted(), "{said}");
+    let counts: Value = serde_json::from_slice(&imported.stdout)?;
+    ensure!(counts == json!({"changed": 1, "unchanged": 0, "rejected": 4}), "{counts}");
+
+    let row = format!(r#""question":"refund","label":true,"label":false,"source":"human","generation_id":"{one}""#);
+    write("twice.jsonl", &format!("{{{row}}}\n"))?;
+    let output = instance.run(&["labels", "import", "twice.jsonl"]).await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1) && said.contains("line 1: label: is there twice"), "{said}");
+    write("semicolons.csv", "generation_id;question;label\n")?;
+    for (arguments, expected) in [
+        (&["order.csv", "--from-line", "900"][..], "line 900 does not exist: the last line of the file is 6"),
+        (&["order.csv", "--from-line", "0"], "--from-line"),
+        (&["semicolons.csv"], "separated by commas; found: \"generation_id;question;label\""),
+    ] {
+        let said = instance.refused(&[&["labels", "import"], arguments].concat()).await?;
+        ensure!(said.contains(expected) && !said.contains("are imported"), "{arguments:?}: {said}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn exported_labels_with_control_characters_are_read_as_they_were() -> Result<()> {
+    let TestGateway { instance, server, inference, .. } = TestGateway::start("").await?;
+    let options = ["a\nb", "\tx", "\u{202e}r", "\u{feff}", "=1+1", "'=1", "\"q\"", "\\u000a", "\u{9b}2J", "plain"];
+    let criteria: serde_json::Map<String, Value> =
+        options.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+    let questions = json!({"queue": {"type": "choice", "instructions": "?", "criteria": criteria}}).to_string();
+    let ids = answers(&instance, &server, &inference.secret, &questions, options.len()).await?;
+    for (id, option) in ids.iter().zip(options) {
+        let body = json!({"generation_id": id, "category": "other", "labels": {"queue": option}, "source": "human"});
+        let call = Call::post("/api/v1/generation/feedback").json(body.to_string()).key(&inference.secret);
+        server.send(&call).await?.ok()?;
+    }
+    for (file, options) in [("odd.csv", &["--csv"][..]), ("odd.jsonl", &[])] {
+        instance.json(&[&["labels", "export", "triage", "--output", file], options].concat()).await?;
+        let counts = instance.json(&["labels", "import", file]).await?;
+        ensure!(counts == json!({"changed": 0, "unchanged": 10, "rejected": 0}), "{file}: {counts}");
+    }
+    // A terminal that shows the file is not controlled by it.
+    let text = std::fs::read_to_string(instance.path().join("odd.csv"))?;
+    ensure!(text.lines().count() == 11 && !text.contains(['\t', '\u{9b}', '\u{202e}', '\u{feff}']), "{text:?}");
+    Ok(())
+}
+
 /// Creates a preset, asks it, and returns the ids of the answers.
 async fn answers(
     instance: &Instance,

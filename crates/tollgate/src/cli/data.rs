@@ -102,7 +102,7 @@ pub enum LabelsCommand {
         #[arg(long, value_name = "SOURCE", value_parser = LabelSource::ALL.map(LabelSource::as_str))]
         source: Option<String>,
         /// First line to import, to continue after a failure
-        #[arg(long, value_name = "LINE", default_value = "1")]
+        #[arg(long, value_name = "LINE", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
         from_line: u64,
     },
     /// List the versions of the label of an answer, newest first

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 use domain::evidence::NewLabel;
+use domain::json::JsonKind;
 use domain::text::unquote_formula;
 use http::Request;
 use http::header::CONTENT_TYPE;
@@ -11,13 +12,16 @@ use http_client::body::full;
 use sha2::{Digest as _, Sha256};
 
 use super::backup::hex;
-use super::records::{RecordReader, csv_cells};
+use super::records::{OpenQuote, RecordReader, check_width, csv_cells};
 use super::transfer::download;
 use crate::cli::LabelsCommand;
 use crate::commands::prelude::*;
 
 /// The most bytes of a record.
 const MAX_RECORD_BYTES: usize = 64 << 10;
+
+/// The most columns that an error names, and the most characters of each.
+const MAX_NAMED: (usize, usize) = (10, 40);
 
 const VERSION_COLUMNS: &[Column] = &[
     ("VERSION", "/version"),
@@ -31,12 +35,10 @@ const VERSION_COLUMNS: &[Column] = &[
 pub async fn run(api: &Api<'_>, command: LabelsCommand) -> anyhow::Result<ExitCode> {
     match command {
         LabelsCommand::Import { file, source, from_line } => {
-            let (rows, counts) = (Vec::new(), Counts::default());
-            let mut import = Import { api, next_line: from_line, read_lines: 0, rows, counts };
+            let (rows, faults, counts) = (Vec::new(), Vec::new(), Counts::default());
+            let mut import = Import { api, next_line: from_line, read_lines: 0, rows, faults, counts };
             let ended = import.read(&file, source.as_deref()).await;
-            let next = import.next_line;
-            ended
-                .with_context(|| format!("labels before line {next} are imported; continue with --from-line {next}"))?;
+            ended.map_err(|error| import.with_advice(error, from_line))?;
             import.counts.show(api)
         }
         LabelsCommand::Versions { generation, question } => {
@@ -87,10 +89,29 @@ struct Import<'a> {
     read_lines: u64,
     /// Labels that are not sent, with their lines.
     rows: Vec<(u64, Json)>,
+    /// Rejected lines that are not shown, with their reasons.
+    faults: Vec<(u64, String)>,
     counts: Counts,
 }
 
 impl Import<'_> {
+    /// Adds to an error how an import that began with the line `first` can continue, if any label is imported.
+    fn with_advice(&self, error: anyhow::Error, first: u64) -> anyhow::Error {
+        let next = self.next_line;
+        match error.downcast_ref() {
+            Some(OpenQuote { line, .. }) if *line > first => {
+                let advice = format!(
+                    "labels before line {line} are imported; close the quote and continue with --from-line {line}"
+                );
+                error.context(advice)
+            }
+            None if next > first => {
+                error.context(format!("labels before line {next} are imported; continue with --from-line {next}"))
+            }
+            _ => error,
+        }
+    }
+
     async fn read(&mut self, file: &str, source: Option<&str>) -> anyhow::Result<()> {
         let (reader, size): (Box<dyn Read>, _) = if file == "-" {
             (Box::new(std::io::stdin()), None)
@@ -103,7 +124,8 @@ impl Import<'_> {
         let reader = BufReader::new(progress.of_reader(reader));
         let is_csv = is_csv(Path::new(file));
         let mut records = RecordReader::new(reader, is_csv, MAX_RECORD_BYTES);
-        let columns = if is_csv { Some(Columns::read(&mut records)?) } else { None };
+        let columns = if is_csv { Some(Columns::read(&mut records)) } else { None };
+        let columns = columns.transpose().with_context(|| format!("{file} cannot be imported"))?;
         records.skip_to(self.next_line)?;
         let ended = loop {
             let (line, record) = match records.read() {
@@ -116,9 +138,9 @@ impl Import<'_> {
                 columns.as_ref().map_or_else(|| json_row(&text, source), |columns| columns.row(&text, source))
             }) {
                 Ok(row) => self.rows.push((line, row)),
-                Err(fault) => self.reject(line, fault),
+                Err(fault) => self.faults.push((line, fault)),
             }
-            if self.rows.len() == NewLabel::MAX_IN_A_CALL {
+            if self.rows.len() + self.faults.len() == NewLabel::MAX_IN_A_CALL {
                 self.send().await?;
             }
         };
@@ -127,7 +149,7 @@ impl Import<'_> {
         ended
     }
 
-    /// Sends the labels and reports the rejected ones.
+    /// Sends the labels and reports the rejected lines in their order.
     async fn send(&mut self) -> anyhow::Result<()> {
         if let Some((first, _)) = self.rows.first() {
             let labels = Json::array(self.rows.iter().map(|(_, row)| row.text()));
@@ -142,6 +164,11 @@ impl Import<'_> {
             self.count(&done);
             self.rows.clear();
         }
+        self.counts.rejected += self.faults.len() as u64;
+        self.faults.sort_by_key(|(line, _)| *line);
+        for (line, fault) in self.faults.drain(..) {
+            note(&format!("line {line}: {fault}"));
+        }
         self.next_line = self.next_line.max(self.read_lines + 1);
         Ok(())
     }
@@ -153,15 +180,10 @@ impl Import<'_> {
             let index = number(&error, "/index").and_then(|index| usize::try_from(index).ok());
             let line = index.and_then(|index| self.rows.get(index)).map_or(0, |(line, _)| *line);
             let message = pointer(&error, "/message").and_then(|message| message.as_string());
-            self.reject(line, message.as_deref().unwrap_or("rejected"));
+            self.faults.push((line, message.unwrap_or_else(|| "rejected".to_owned())));
         }
         self.counts.changed += number(done, "/data/changed").unwrap_or_default();
         self.counts.unchanged += number(done, "/data/unchanged").unwrap_or_default();
-    }
-
-    fn reject(&mut self, line: u64, fault: &str) {
-        self.counts.rejected += 1;
-        note(&format!("line {line}: {fault}"));
     }
 }
 
@@ -171,41 +193,81 @@ struct Columns {
     question: usize,
     label: usize,
     source: Option<usize>,
+    /// The number of all columns.
+    count: usize,
 }
 
 impl Columns {
     fn read<R: BufRead>(records: &mut RecordReader<R>) -> anyhow::Result<Self> {
-        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head);
-        Self::find(&head.and_then(|head| csv_cells(&head)).map_err(anyhow::Error::msg)?)
+        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head).map_err(anyhow::Error::msg)?;
+        Self::find(&csv_cells(&head).map_err(anyhow::Error::msg)?)
     }
 
     fn find(head: &csv::StringRecord) -> anyhow::Result<Self> {
-        let named = |names: &[&str]| head.iter().position(|name| names.contains(&name));
-        let found = [["generation_id"], ["question"], ["label"]].map(|name| named(&name));
-        ensure!(found.iter().all(Option::is_some), "the columns must include generation_id, question and label");
-        let [generation_id, question, label] = found.map(Option::unwrap_or_default);
-        Ok(Self { generation_id, question, label, source: named(&["source", "label_source"]) })
+        let named = |names: &[&str]| {
+            let mut found = (0..).zip(head).filter(|(_, name)| names.contains(name));
+            let first = found.next();
+            match found.next() {
+                Some((_, other)) => Err(anyhow!("the column {other:?} is there twice")),
+                None => Ok(first.map(|(position, _)| position)),
+            }
+        };
+        let required = |name: &str| {
+            let (columns, characters) = MAX_NAMED;
+            let shown = |name: &str| format!("{:?}", name.chars().take(characters).collect::<String>());
+            let found: Vec<String> = head.iter().take(columns).map(shown).collect();
+            let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+            named(&[name])?.with_context(|| {
+                format!(
+                    "the columns must include generation_id, question and label, separated by commas; found: {found}"
+                )
+            })
+        };
+        Ok(Self {
+            generation_id: required("generation_id")?,
+            question: required("question")?,
+            label: required("label")?,
+            source: named(&["source", "label_source"])?,
+            count: head.len(),
+        })
     }
 
-    fn row(&self, record: &str, source: Option<&str>) -> Result<Json, &'static str> {
+    fn row(&self, record: &str, source: Option<&str>) -> Result<Json, String> {
         let cells = csv_cells(record)?;
-        let cell = |place: usize| cells.get(place).map(unquote_formula).map(Json::string).ok_or("too few columns");
-        let own = self.source.and_then(|place| cells.get(place)).filter(|own| !own.is_empty());
-        let label = cell(self.label)?;
-        label_row(&cell(self.generation_id)?, &cell(self.question)?, &label, own.or(source))
+        check_width(&cells, self.count)?;
+        let cell = |position: usize| Json::string(unquote_formula(cells.get(position).unwrap_or_default()));
+        let own = self.source.and_then(|position| cells.get(position)).filter(|own| !own.is_empty());
+        label_row(&cell(self.generation_id), &cell(self.question), &cell(self.label), own.or(source))
     }
 }
 
 /// Reads a label, or an answer of an export with its label.
-fn json_row(text: &str, source: Option<&str>) -> Result<Json, &'static str> {
-    let json = Json::parse(text).map_err(|_| "not a JSON object")?;
-    let at = |path: &str| pointer(&json, path).ok_or("lacks generation_id, question or label");
-    let own = pointer(&json, "/label/source").or_else(|| pointer(&json, "/source")).and_then(|own| own.as_string());
-    let label = at("/label/value").or_else(|_| at("/label"))?;
-    label_row(&at("/generation_id")?, &at("/question")?, &label, own.as_deref().or(source))
+fn json_row(text: &str, source: Option<&str>) -> Result<Json, String> {
+    let json = Json::parse(text).ok().filter(|json| json.kind() == JsonKind::Object).ok_or("not a JSON object")?;
+    let required = |json: &Json, name| member(json, name)?.ok_or("lacks generation_id, question or label".to_owned());
+    let label = required(&json, "label")?;
+    let (label, own) = if label.kind() == JsonKind::Object {
+        (required(&label, "value")?, member(&label, "source")?)
+    } else {
+        (label, None)
+    };
+    let own = own.or(member(&json, "source")?).and_then(|own| own.as_string());
+    let [id, question] = [required(&json, "generation_id")?, required(&json, "question")?];
+    label_row(&id, &question, &label, own.as_deref().or(source))
 }
 
-fn label_row(id: &Json, question: &Json, label: &Json, source: Option<&str>) -> Result<Json, &'static str> {
+/// Returns a member of an object, if it has it.
+///
+/// # Errors
+/// The object has it twice.
+fn member(json: &Json, name: &str) -> Result<Option<Json>, String> {
+    let members = json.members().unwrap_or_default();
+    let mut found = members.into_iter().filter(|(other, _)| other == name);
+    let first = found.next().map(|(_, value)| value);
+    if found.next().is_none() { Ok(first) } else { Err(format!("{name}: is there twice")) }
+}
+
+fn label_row(id: &Json, question: &Json, label: &Json, source: Option<&str>) -> Result<Json, String> {
     let source = Json::string(source.ok_or("has no source; --source gives one")?);
     let members = [("generation_id", id), ("question", question), ("label", label), ("source", &source)];
     Ok(Json::object(members.map(|(name, value)| (name, value.text()))))
@@ -219,22 +281,57 @@ mod tests {
     fn rows_of_both_formats_are_labels() {
         let expected = r#"{"generation_id":"g","question":"q","label":"a, b","source":"human"}"#;
         let json = |text: &str| json_row(text, Some("system")).map(|row| row.text().to_owned());
-        assert_eq!(json(expected).as_deref(), Ok(expected));
+        assert_eq!(json(expected).unwrap(), expected);
         let exported = r#"{"generation_id":"g","question":"q","score":1,"label":{"value":"a, b","source":"human"}}"#;
-        assert_eq!(json(exported).as_deref(), Ok(expected));
+        assert_eq!(json(exported).unwrap(), expected);
         let bare = json(r#"{"generation_id":"g","question":"q","label":2}"#);
-        assert_eq!(bare.as_deref(), Ok(r#"{"generation_id":"g","question":"q","label":2,"source":"system"}"#));
-        assert!(json("{}").is_err() && json("x").is_err());
-        let text = "question,label_source,label,generation_id\nq,human,\"a, b\",g\nq,,a,g\nq\n'=q,system,'-1,g\n";
+        assert_eq!(bare.unwrap(), r#"{"generation_id":"g","question":"q","label":2,"source":"system"}"#);
+        for (text, reason) in [
+            ("x", "not a JSON object"),
+            ("[]", "not a JSON object"),
+            ("{}", "lacks generation_id, question or label"),
+            (r#"{"generation_id":"g","question":"q","label":{}}"#, "lacks generation_id, question or label"),
+            (r#"{"generation_id":"g","question":"q","label":1,"label":2}"#, "label: is there twice"),
+            (
+                r#"{"generation_id":"g","question":"q","label":1,"source":"human","source":"human"}"#,
+                "source: is there twice",
+            ),
+            (r#"{"generation_id":"g","question":"q","label":{"value":1,"value":1}}"#, "value: is there twice"),
+            (r#"{"generation_id":"g","generation_id":"h","question":"q","label":1}"#, "generation_id: is there twice"),
+        ] {
+            assert_eq!(json(text).unwrap_err(), reason, "{text}");
+        }
+    }
+
+    #[test]
+    fn csv_rows_are_labels() {
+        let expected = r#"{"generation_id":"g","question":"q","label":"a, b","source":"human"}"#;
+        let text = "question,label_source,label,generation_id\nq,human,\"a, b\",g\nq,,a,g\nq\nq,human,a,g,\n'=q,system,'-1,g\n";
         let mut records = RecordReader::new(text.as_bytes(), true, MAX_RECORD_BYTES);
         let columns = Columns::read(&mut records).unwrap();
         let next = || Some(columns.row(&records.read().unwrap()?.1.unwrap(), None));
         let rows: Vec<_> = std::iter::from_fn(next).collect();
-        assert_eq!(rows[0].as_ref().map(Json::text), Ok(expected));
-        assert_eq!(rows[1].as_ref().unwrap_err(), &"has no source; --source gives one");
-        assert_eq!(rows[2].as_ref().unwrap_err(), &"too few columns");
+        assert_eq!(rows[0].as_ref().unwrap().text(), expected);
+        assert_eq!(rows[1].as_ref().unwrap_err(), "has no source; --source gives one");
+        assert_eq!(rows[2].as_ref().unwrap_err(), "has 1 cells, the head has 4");
+        assert_eq!(rows[3].as_ref().unwrap_err(), "has 5 cells, the head has 4");
         let quoted = r#"{"generation_id":"g","question":"=q","label":"-1","source":"system"}"#;
-        assert_eq!(rows[3].as_ref().map(Json::text), Ok(quoted));
-        assert!(Columns::find(&csv::StringRecord::from(vec!["label"])).is_err());
+        assert_eq!(rows[4].as_ref().unwrap().text(), quoted);
+    }
+
+    #[test]
+    fn invalid_head_is_an_error_with_the_columns_found() {
+        let find = |head: &[&str]| Columns::find(&csv::StringRecord::from(head.to_vec())).err().unwrap().to_string();
+        for (head, found) in [
+            (&[][..], "none"),
+            (&["a;b"], r#""a;b""#),
+            (&["Generation_ID", "question", "label"], r#""Generation_ID", "question", "label""#),
+        ] {
+            assert!(find(head).ends_with(&format!("separated by commas; found: {found}")), "{}", find(head));
+        }
+        assert!(find(&["x".repeat(9_000).as_str(); 9_000]).len() < 1_000);
+        let twice = find(&["generation_id", "question", "label", "label"]);
+        assert_eq!(twice, "the column \"label\" is there twice");
+        assert!(find(&["generation_id", "question", "label", "source", "label_source"]).ends_with("is there twice"));
     }
 }

@@ -1,6 +1,9 @@
 //! Evidence as JSON and as CSV.
 
+use std::borrow::Cow;
+
 use domain::evidence::{Evidence, Label};
+use domain::text::escape;
 
 use crate::endpoints::prelude::*;
 use crate::http::csv::{Column, CsvValue};
@@ -106,7 +109,8 @@ fn score(row: &Evidence) -> Option<String> {
     row.answer.score().map(|score| score.get().to_string())
 }
 
-/// The columns of CSV. Decisions and labels that are strings are written without quotes.
+/// The columns of CSV. Decisions and labels that are strings are written without quotes, or as JSON if a character is
+/// escaped: so they can be read as they were.
 pub(super) const COLUMNS: &[Column<Evidence>] = &[
     ("generation_id", |row| CsvValue::plain(row.id.as_str())),
     ("created_at", |row| CsvValue::Plain(time(row.created_at))),
@@ -128,5 +132,6 @@ pub(super) const COLUMNS: &[Column<Evidence>] = &[
 ];
 
 fn value(json: &Json) -> CsvValue {
-    CsvValue::Text(json.as_string().unwrap_or_else(|| json.text().to_owned()))
+    let text = json.as_string().filter(|text| matches!(escape(text), Cow::Borrowed(_)));
+    CsvValue::Text(text.unwrap_or_else(|| json.text().to_owned()))
 }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::commands::backup::hex;
 use crate::commands::labels::is_csv;
 use crate::commands::prelude::*;
-use crate::commands::records::{RecordReader, csv_cells};
+use crate::commands::records::{RecordReader, check_width, csv_cells};
 
 /// The most bytes of a record.
 const MAX_RECORD_BYTES: usize = 64 << 20;
@@ -152,8 +152,8 @@ struct Columns<'a>(Vec<Option<&'a Question>>);
 
 impl<'a> Columns<'a> {
     fn read<R: BufRead>(records: &mut RecordReader<R>, questions: &'a [Question]) -> anyhow::Result<Self> {
-        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head);
-        Self::find(&head.and_then(|head| csv_cells(&head)).map_err(anyhow::Error::msg)?, questions)
+        let head = records.read()?.map_or(Ok(String::new()), |(_, head)| head).map_err(anyhow::Error::msg)?;
+        Self::find(&csv_cells(&head).map_err(anyhow::Error::msg)?, questions)
     }
 
     fn find(head: &csv::StringRecord, questions: &'a [Question]) -> anyhow::Result<Self> {
@@ -174,8 +174,7 @@ impl<'a> Columns<'a> {
 
     /// Returns the line of JSON with the item of a row.
     fn line(&self, row: &csv::StringRecord) -> anyhow::Result<String> {
-        let (cells, columns) = (row.len(), self.0.len());
-        ensure!(cells == columns, "has {cells} cells, the head has {columns}");
+        check_width(row, self.0.len()).map_err(anyhow::Error::msg)?;
         let (mut state, mut labels) = (Json::string(""), Vec::new());
         for (column, cell) in self.0.iter().zip(row) {
             match column {
