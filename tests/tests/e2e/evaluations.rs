@@ -155,7 +155,7 @@ async fn evaluation_reports_planted_answers() -> Result<()> {
     let gateway = start(&alpha, 1_000).await?;
     let instance = &gateway.instance;
     let said = instance.refused(&RUN).await?;
-    ensure!(said.contains("1000 requests cost 0.0") && said.contains("--yes"), "{said}");
+    ensure!(said.contains("Sending 1000 requests costs 0.0") && said.contains("--yes"), "{said}");
     ensure!(alpha.take_requests().is_empty(), "it asked without a confirmation");
     let two =
         [&RUN[..], &["--model", "acme/alone-0", "--yes", "--html", "report.html", "--concurrency", "32"]].concat();
@@ -266,7 +266,7 @@ async fn evaluation_stops_at_limits_and_counts_errors() -> Result<()> {
     )?;
     let said = gateway.instance.refused(&RUN).await?;
     ensure!(said.contains("line 61") && said.contains("\"yes\" is not a label of this question"), "{said}");
-    ensure!(said.contains("line 62") && said.contains("2 lines of items.jsonl are invalid"), "{said}");
+    ensure!(said.contains("line 62") && said.contains("2 invalid lines in items.jsonl"), "{said}");
     std::fs::write(&file, &lines)?;
     ensure!(alpha.take_requests().is_empty(), "it asked in spite of invalid labels");
 

@@ -235,14 +235,19 @@ async fn report_of_evidence_counts_labels_by_source_and_has_no_threshold() -> Re
     for (options, expected) in [
         (&["--workspace", "other"][..], "preset \"triage\" not found"),
         (&["--workspace", "nobody"], "workspace \"nobody\" not found"),
-        (&["--since", "yesterday"], "since must be"),
+        (&["--since", "yesterday"], "--since \"yesterday\" is neither a date nor"),
+        (&["--version", "0"], "--version"),
     ] {
         let said = instance.refused(&[&report[..4], options].concat()).await?;
         ensure!(said.contains(expected), "{options:?}: {said}");
     }
-    let none = instance.run(&[&report[..], &["--until", "2020-01-01"]].concat()).await?;
+    // A time with an offset, as of other commands.
+    let none = instance.run(&[&report[..], &["--until", "2020-01-01T01:00:00+01:00"]].concat()).await?;
     let said = String::from_utf8_lossy(&none.stderr);
-    ensure!(none.status.code() == Some(3) && said.contains("the preset \"triage\" has no evidence"), "{said}");
+    ensure!(
+        none.status.code() == Some(3) && said.contains("has no evidence of requests before 2020-01-01T00"),
+        "{said}"
+    );
     let shown: Value = serde_json::from_slice(&none.stdout)?;
     ensure!(shown["data"]["groups"] == json!([]), "{shown}");
     Ok(())

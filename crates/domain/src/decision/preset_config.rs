@@ -128,12 +128,12 @@ fn read_acceptance(json: Json, questions: &[Question], path: &str) -> Result<Acc
     }
     let given: HashMap<&str, &Json> = given.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let thresholds = questions.iter().map(|question| {
-        let path = format!("{path}[{:?}]", question.name);
-        let value = given.get(question.name.as_str()).or_else(|| given.get(ANY)).copied();
-        let value = value.ok_or_else(|| {
-            InvalidDecision::new(&path, format!("is required: add the question, or {ANY:?} for all others"))
+        let at = |name: &str| format!("{path}[{name:?}]");
+        let (name, value) = find_or_any(&given, &question.name).ok_or_else(|| {
+            let fault = format!("is required: add the question, or {ANY:?} for all others");
+            InvalidDecision::new(at(&question.name), fault)
         })?;
-        by_decision(value, &question.kind, &path)
+        by_decision(value, &question.kind, &at(name))
     });
     let thresholds = thresholds.collect::<Result<_, _>>()?;
     Ok(Acceptance { json, thresholds })
@@ -158,12 +158,17 @@ fn by_decision(value: &Json, kind: &QuestionKind, path: &str) -> Result<Vec<Prob
     }
     let given: HashMap<&str, &Json> = given.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let of = |decision: &str| {
-        let path = format!("{path}[{decision:?}]");
-        let value = given.get(decision).or_else(|| given.get(ANY)).copied();
-        let missing = || InvalidDecision::new(&path, format!("is required: add it, or {ANY:?} for all others"));
-        threshold(value.ok_or_else(missing)?, &path)
+        let at = |name: &str| format!("{path}[{name:?}]");
+        let missing = || InvalidDecision::new(at(decision), format!("is required: add it, or {ANY:?} for all others"));
+        let (name, value) = find_or_any(&given, decision).ok_or_else(missing)?;
+        threshold(value, &at(name))
     };
     known().map(of).collect()
+}
+
+/// Returns the value of a name, or that of all others, with the name in the object, which errors show.
+fn find_or_any<'a>(given: &HashMap<&str, &'a Json>, name: &'a str) -> Option<(&'a str, &'a Json)> {
+    [name, ANY].into_iter().find_map(|name| Some((name, *given.get(name)?)))
 }
 
 fn threshold(value: &Json, path: &str) -> Result<Probability, InvalidDecision> {

@@ -64,7 +64,7 @@ pub struct EvalReportArgs {
     #[arg(long, value_name = "WORKSPACE", requires = "preset")]
     pub workspace: Option<String>,
     /// With --preset: only answers to this version
-    #[arg(long = "version", value_name = "N", requires = "preset")]
+    #[arg(long = "version", value_name = "N", requires = "preset", value_parser = clap::value_parser!(u32).range(1..))]
     pub preset_version: Option<u32>,
     /// With --preset: only requests that began at this time or later: a date or an RFC 3339 time (UTC)
     #[arg(long, value_name = "WHEN", requires = "preset")]

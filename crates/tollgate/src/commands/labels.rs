@@ -75,7 +75,7 @@ impl Counts {
         let Self { changed, unchanged, rejected } = self;
         let [new, old, bad] = [changed, unchanged, rejected].map(ToString::to_string);
         let json = Json::object([("changed", new.as_str()), ("unchanged", &old), ("rejected", &bad)]);
-        api.show_text(&json, || format!("{changed} labels changed, {unchanged} unchanged, {rejected} rejected."))?;
+        api.show_text(&json, || format!("Labels: {changed} changed, {unchanged} unchanged, {rejected} rejected."))?;
         Ok(if *rejected == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -313,7 +313,7 @@ mod tests {
         let rows: Vec<_> = std::iter::from_fn(next).collect();
         assert_eq!(rows[0].as_ref().unwrap().text(), expected);
         assert_eq!(rows[1].as_ref().unwrap_err(), "has no source; --source gives one");
-        assert_eq!(rows[2].as_ref().unwrap_err(), "has 1 cells, the head has 4");
+        assert_eq!(rows[2].as_ref().unwrap_err(), "has 1 cell, the head has 4");
         assert_eq!(rows[3].as_ref().unwrap_err(), "has 5 cells, the head has 4");
         let quoted = r#"{"generation_id":"g","question":"=q","label":"-1","source":"system"}"#;
         assert_eq!(rows[4].as_ref().unwrap().text(), quoted);
@@ -329,7 +329,8 @@ mod tests {
         ] {
             assert!(find(head).ends_with(&format!("separated by commas; found: {found}")), "{}", find(head));
         }
-        assert!(find(&["x".repeat(9_000).as_str(); 9_000]).len() < 1_000);
+        let long = "x".repeat(9_000);
+        assert!(find(&vec![long.as_str(); 9_000]).len() < 1_000);
         let twice = find(&["generation_id", "question", "label", "label"]);
         assert_eq!(twice, "the column \"label\" is there twice");
         assert!(find(&["generation_id", "question", "label", "source", "label_source"]).ends_with("is there twice"));

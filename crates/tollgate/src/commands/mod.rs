@@ -52,6 +52,6 @@ mod prelude {
         Api, edit, elements, merged, null, number, object, segment, text_at, with_query, word,
     };
     pub(super) use crate::config::Config;
-    pub(super) use crate::output::{Column, List, Progress, escape, indent, note, pointer, table, with_next};
+    pub(super) use crate::output::{Column, List, Progress, counted, escape, indent, note, pointer, table, with_next};
     pub(super) use crate::wiring::{Schema, Stores};
 }

@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Read as _};
 use anyhow::{bail, ensure};
 use thiserror::Error;
 
+use crate::output::counted;
+
 /// A quoted cell of CSV has no end, so that the next record is not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("line {line}: a quote is not closed within {max_bytes} bytes")]
@@ -148,7 +150,7 @@ pub fn csv_cells(record: &str) -> Result<csv::StringRecord, &'static str> {
 /// It has fewer, or more.
 pub fn check_width(row: &csv::StringRecord, head: usize) -> Result<(), String> {
     let cells = row.len();
-    if cells == head { Ok(()) } else { Err(format!("has {cells} cells, the head has {head}")) }
+    if cells == head { Ok(()) } else { Err(format!("has {}, the head has {head}", counted(cells as u64, "cell"))) }
 }
 
 #[cfg(test)]

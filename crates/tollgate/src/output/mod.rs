@@ -9,5 +9,5 @@ mod text;
 pub use format::{List, UsdNumber, per_million_tokens};
 pub use progress::Progress;
 pub use records::{Column, columns, pointer, record};
-pub use stdout::{Line, Output, note, table, table_lines};
+pub use stdout::{Line, Output, counted, note, table, table_lines};
 pub use text::{escape, indent, with_next};

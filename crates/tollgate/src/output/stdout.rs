@@ -155,6 +155,11 @@ pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape(text));
 }
 
+/// Returns a number with its noun, in the singular for one.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Returns a table with aligned columns. Control characters and line ends in cells are escaped.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     aligned(&head.map(str::to_owned), &rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())

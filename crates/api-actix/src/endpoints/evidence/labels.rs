@@ -3,6 +3,7 @@
 
 use domain::api_key::InferenceKey;
 use domain::evidence::{EvidenceError, Label, LabelDraft, LabelError, LabelResults, NewLabel};
+use domain::json::JsonKind;
 
 use super::feedback::{LabelSourceName, source};
 use super::record::LabelView;
@@ -77,7 +78,11 @@ fn read_rows(text: &str) -> Result<Vec<Result<LabelDraft, String>>, ApiError> {
     if rows.len() > NewLabel::MAX_IN_A_CALL {
         return Err(EvidenceError::LabelCount.into());
     }
-    Ok(rows.iter().map(|row| read_row(row.text()).map_err(|error| error.text().to_owned())).collect())
+    let read = |row: &Json| match row.kind() {
+        JsonKind::Object => read_row(row.text()).map_err(|error| error.text().to_owned()),
+        _ => Err("must be an object with generation_id, question, label and source".to_owned()),
+    };
+    Ok(rows.iter().map(read).collect())
 }
 
 const LABEL: MemberNames =
@@ -158,7 +163,8 @@ mod tests {
         let read = |rows: &str| read_rows(&format!(r#"{{"labels":[{rows}]}}"#));
         let rows = read(&format!(r#"{good},1,{{"generation_id":"gen-dec-a","question":"q"}}"#)).unwrap();
         assert_eq!(rows[0].as_ref().unwrap().value.text(), "\"x\"");
-        assert!(rows[1].is_err());
+        let fault = "must be an object with generation_id, question, label and source";
+        assert_eq!(rows[1].as_ref().unwrap_err(), fault);
         assert_eq!(rows[2].as_ref().unwrap_err(), "label: is required");
         let many = vec![good; NewLabel::MAX_IN_A_CALL + 1].join(",");
         assert_eq!(read(&many).unwrap_err().text(), "a call has at most 1000 labels");

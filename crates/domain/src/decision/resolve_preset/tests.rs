@@ -157,7 +157,11 @@ fn stages_are_read_as_they_were_written() {
         (r#"{"a":0.8}"#, r#"stages[0].accept["b"]: is required: add the question, or "*" for all others"#),
         (r#"{"*":0.8,"aa":0.8}"#, r#"stages[0].accept: unknown question "aa"; the nearest known question is "a""#),
         (r#"{"*":0.8,"*":0.9}"#, r#"stages[0].accept: has the member "*" more than once"#),
-        (r#"{"*":1.1}"#, r#"stages[0].accept["a"]: must be a number from 0 to 1, or an object with one by decision"#),
+        (r#"{"*":1.1}"#, r#"stages[0].accept["*"]: must be a number from 0 to 1, or an object with one by decision"#),
+        (
+            r#"{"*":0.8,"b":{"*":1.1,"x":1}}"#,
+            r#"stages[0].accept["b"]["*"]: must be a number from 0 to 1, or an object with one by decision"#,
+        ),
         (r#"{"*":0.8,"a":{"yes":0.9}}"#, r#"stages[0].accept["a"]["no"]: is required: add it, or "*" for all others"#),
         (r#"{"*":0.8,"b":{"*":0.8,"z":1}}"#, r#"stages[0].accept["b"]: unknown decision "z""#),
     ] {

@@ -78,7 +78,7 @@ pub fn read(file: &Path, questions: &[Question]) -> anyhow::Result<Dataset> {
             }
         }
     }
-    ensure!(errors == 0, "{errors} lines of {name} are invalid; nothing was asked");
+    ensure!(errors == 0, "{} in {name}; nothing was asked", counted(errors as u64, "invalid line"));
     ensure!(!states.items.is_empty(), "{name} has no items");
     Ok(states.dataset(questions))
 }
@@ -301,7 +301,7 @@ mod tests {
         let error = states.add(3, read_item(lines[2], &questions()).unwrap(), &questions()).unwrap_err();
         assert_eq!(error.to_string(), "labels.refund: false, but line 2 has true for the same state");
         let error = read_lines(&lines).unwrap_err().to_string();
-        assert!(error.starts_with("1 lines of ") && error.ends_with("nothing was asked"), "{error}");
+        assert!(error.starts_with("1 invalid line in ") && error.ends_with("nothing was asked"), "{error}");
     }
 
     #[test]
@@ -335,10 +335,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "\u{feff}{\"state\":\"x\",\"labels\":{\"heat\":1}}\n\n[]\n{}\n").unwrap();
         let error = read(file.path(), &questions()).unwrap_err().to_string();
-        assert!(error.starts_with("2 lines of ") && error.ends_with("nothing was asked"), "{error}");
+        assert!(error.starts_with("2 invalid lines in ") && error.ends_with("nothing was asked"), "{error}");
         std::fs::write(file.path(), b"{\"state\":\"x\",\"labels\":{\"heat\":1}}\n\xff\n").unwrap();
         let error = read(file.path(), &questions()).unwrap_err().to_string();
-        assert!(error.starts_with("1 lines of "), "{error}");
+        assert!(error.starts_with("1 invalid line in "), "{error}");
         std::fs::write(file.path(), "\n").unwrap();
         assert!(read(file.path(), &questions()).unwrap_err().to_string().ends_with("has no items"));
     }
@@ -371,17 +371,17 @@ mod tests {
             ("state,refund,state\nx,,y\n", "the column \"state\" is there twice"),
             ("state,refund\n\"x,true\ny,false\n", "a quote is not closed"),
             ("state,refund\n", "has no items"),
-            ("state,refund\nx,yes\ny\nz,true,1\nv,true\n,true\nw,\n", "5 lines of "),
+            ("state,refund\nx,yes\ny\nz,true,1\nv,true\n,true\nw,\n", "5 invalid lines in "),
         ] {
             let error = format!("{:#}", read_csv(text.as_bytes()).unwrap_err());
             assert!(error.contains(reason), "{text}: {error}");
         }
         let error = read_csv(b"state,heat\n\xff,1\nx,1\n").unwrap_err().to_string();
-        assert!(error.starts_with("1 lines of "), "{error}");
+        assert!(error.starts_with("1 invalid line in "), "{error}");
         let questions = questions();
         let columns = Columns::find(&csv::StringRecord::from(vec!["state", "refund"]), &questions).unwrap();
         let line = |row: &[&str]| columns.line(&csv::StringRecord::from(row.to_vec()));
-        assert_eq!(line(&["x"]).unwrap_err().to_string(), "has 1 cells, the head has 2");
+        assert_eq!(line(&["x"]).unwrap_err().to_string(), "has 1 cell, the head has 2");
         let error = format!("{:#}", read_item(&line(&["x", "yes"]).unwrap(), &questions).unwrap_err());
         assert_eq!(error, "labels.refund: \"yes\" is not a label of this question; valid: true, false");
     }

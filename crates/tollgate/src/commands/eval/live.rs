@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::report::{settings, show};
 use crate::cli::EvalReportArgs;
+use crate::commands::context::{parse_timestamp, time};
 use crate::commands::prelude::*;
 
 /// The rows of a page.
@@ -51,14 +52,17 @@ pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -
         None => designated_version(api, preset, args.workspace.as_deref()).await?,
     };
     let (progress, mut answers) = (Progress::bytes(format!("Evidence of {preset}"), None), LiveAnswers::default());
+    let parse =
+        |option: &str, text: &Option<String>| text.as_deref().map(|text| parse_timestamp(option, text)).transpose();
+    let [since, until] = [parse("--since", &args.since)?, parse("--until", &args.until)?].map(|at| at.map(time));
     let (version, mut cursor) = (args.preset_version.map(|version| version.to_string()), None::<String>);
     loop {
         let query = [
             ("preset", Some(preset)),
             ("version", version.as_deref()),
             ("workspace_id", args.workspace.as_deref()),
-            ("since", args.since.as_deref()),
-            ("until", args.until.as_deref()),
+            ("since", since.as_deref()),
+            ("until", until.as_deref()),
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
@@ -79,10 +83,22 @@ pub async fn show_evidence(api: &Api<'_>, preset: &str, args: &EvalReportArgs) -
     let settings = settings(&args.report, LabelSelection::Volunteered);
     let report = answers.report(&ReportSettings { decisive_version, ..settings });
     if report.groups.is_empty() {
-        let of_version = args.preset_version.map_or_else(String::new, |version| format!(" of version {version}"));
-        note(&format!("the preset {preset:?} has no evidence{of_version}: its answers add a row for each question"));
+        note(&no_evidence(preset, args.preset_version, since.as_deref(), until.as_deref()));
     }
     show(api.context, preset, &format!("{preset}, evidence of answers"), &report, &args.report)
+}
+
+/// Returns the sentence on a report without any answer.
+fn no_evidence(preset: &str, version: Option<u32>, since: Option<&str>, until: Option<&str>) -> String {
+    let version = version.map(|version| format!(" of version {version}"));
+    let range = match (since, until) {
+        (None, None) => None,
+        (Some(since), None) => Some(format!(" of requests since {since}")),
+        (None, Some(until)) => Some(format!(" of requests before {until}")),
+        (Some(since), Some(until)) => Some(format!(" of requests since {since} and before {until}")),
+    };
+    let of_all = if range.is_none() { ": its answers add a row for each question" } else { "" };
+    format!("the preset {preset:?} has no evidence{}{}{of_all}", version.unwrap_or_default(), range.unwrap_or_default())
 }
 
 /// Returns the version that requests use now: a preset may have been rolled back.
@@ -137,6 +153,24 @@ mod tests {
         let bare = ROW.replace(r#"{"value":0,"source":"human"}"#, "null").replace("0.000000000001", "null");
         let read = answer(&bare.replace(":7", ":null"), 0).unwrap().1;
         assert_eq!((read.label, read.cost, read.latency_ms), (None, None, None));
+    }
+
+    #[test]
+    fn missing_evidence_is_that_of_the_version_and_the_range() {
+        let of_version = no_evidence("a", Some(2), None, None);
+        assert_eq!(
+            of_version,
+            "the preset \"a\" has no evidence of version 2: its answers add a row for each question"
+        );
+        let [since, until] = [Some("2026-11-30T00:00:00Z"), Some("2026-12-01T00:00:00Z")];
+        for (since, until, expected) in [
+            (since, None, "since 2026-11-30T00:00:00Z"),
+            (None, until, "before 2026-12-01T00:00:00Z"),
+            (since, until, "since 2026-11-30T00:00:00Z and before 2026-12-01T00:00:00Z"),
+        ] {
+            let said = no_evidence("a", None, since, until);
+            assert_eq!(said, format!("the preset \"a\" has no evidence of requests {expected}"));
+        }
     }
 
     #[test]

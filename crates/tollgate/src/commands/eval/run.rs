@@ -54,7 +54,8 @@ pub async fn run(context: &Context, command: EvalCommand) -> anyhow::Result<Exit
 async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCode> {
     let server = Server::open(context, &args).await?;
     let preset = server.get(&format!("/presets/{}", segment(&args.preset))).await;
-    let header = Header::of_preset(&args.preset, &preset.context("the preset cannot be read")?)?;
+    let preset = preset.with_context(|| format!("the preset {:?} cannot be read", args.preset))?;
+    let header = Header::of_preset(&args.preset, &preset)?;
     let questions = header.questions()?;
     let dataset = dataset::read(&args.dataset, questions.typed.as_deref().unwrap_or_default())?;
     if let Some(sentence) = dataset.repetition() {
@@ -84,7 +85,8 @@ async fn evaluate(context: &Context, args: EvalRunArgs) -> anyhow::Result<ExitCo
             Some(cost) => format!("about {cost} USD"),
             None => "an unknown amount".to_owned(),
         };
-        let facts = format!("{} requests cost {cost}, without repeated attempts", pending.len());
+        let requests = counted(pending.len() as u64, "request");
+        let facts = format!("Sending {requests} costs {cost}, without repeated attempts");
         if args.yes {
             note(&facts);
         } else {
@@ -294,15 +296,18 @@ async fn ask_all(
     progress.end();
     let failed = counts.failed();
     if failed > 0 {
-        note(&format!("{failed} of {} requests failed; the same command repeats them:", pending.len()));
+        note(&format!(
+            "{failed} of {} failed; the same command repeats them:",
+            counted(pending.len() as u64, "request")
+        ));
     }
     for (sentence, count) in counts.failures.iter().take(MAX_SHOWN) {
-        note(&format!("  {count} times {sentence}"));
+        note(&format!("  {} {sentence}", counted(*count as u64, "time")));
     }
-    let (answered, all) = (counts.answered, pending.len());
+    let (answered, all) = (counts.answered, counted(pending.len() as u64, "request"));
     let stopped = |reason| {
         anyhow!(
-            "{reason}: stopped after {answered} of {all} requests; the same command continues, and `tollgate eval report \
+            "{reason}: stopped after {answered} of {all}; the same command continues, and `tollgate eval report \
              --results` shows the answers so far"
         )
     };

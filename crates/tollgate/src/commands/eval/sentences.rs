@@ -127,6 +127,7 @@ pub fn threshold(group: &GroupReport, promise: Option<&Promise>) -> String {
             "no threshold reaches {alpha}: the most confident fifth is wrong in {}",
             with_interval(most_confident_fifth)
         ),
+        ThresholdFinding::Volunteered if group.labelled.count() == 0 => "no threshold: there are no labels".to_owned(),
         ThresholdFinding::Volunteered => {
             "no threshold: people chose the labels, so the labels say nothing about the traffic".to_owned()
         }
@@ -158,9 +159,10 @@ pub fn cascade(cascade: &Cascade) -> String {
     finding + &tested.unwrap_or_default()
 }
 
-/// Returns the sentence on the promise of all thresholds.
+/// Returns the sentence on the promise of all thresholds; `None` without labels.
 pub fn promise(report: &Report) -> Option<String> {
-    let promise = report.promise.as_ref()?;
+    let has_labels = report.groups.iter().any(|group| group.labelled.count() > 0);
+    let promise = report.promise.as_ref().filter(|_| has_labels)?;
     let (alpha, delta) = (per_cent(promise.alpha().get()), promise.delta().get());
     Some(format!(
         "Thresholds promise a risk of at most {alpha}, each except with probability {delta:.3}, for a model that was chosen \

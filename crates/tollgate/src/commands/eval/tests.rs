@@ -85,6 +85,9 @@ fn sentences_say_why_there_is_no_threshold() {
     assert_eq!(none, "no threshold reaches 5.0 %: the most confident fifth is wrong in 25.0 % (22.3 to 27.8)");
     let volunteered = report_of(LabelSelection::Volunteered, 400, |_| false, 0.9);
     assert!(sentence(&volunteered).contains("people chose the labels"));
+    let unlabelled = report_of(LabelSelection::Volunteered, 100, |_| false, 0.9);
+    assert_eq!(sentence(&unlabelled), "no threshold: there are no labels");
+    assert_eq!(sentences::promise(&unlabelled), None);
     assert_eq!(sentences::sources(&volunteered.groups[0]), "300 reference (volunteered)");
     let tested = sentence(&report_of(LabelSelection::Random, 400, |item| item % 40 == 0, 0.9));
     assert!(tested.starts_with("tested threshold 0.9: accepts 100.0 %"), "{tested}");
