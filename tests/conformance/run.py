@@ -91,14 +91,14 @@ def main():
         environment = {**os.environ, **prepared(gateway), "CONFORMANCE_FAKE_PROVIDER": fake_provider.url}
 
         def check(*commands):
-            """Runs checks and returns what the server logs meanwhile."""
+            """Runs checks and returns a function that returns what the server has logged since."""
             before = len(gateway.output())
             for command in commands:
                 status = subprocess.run(command, env=environment).returncode
                 if status != 0:
                     print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
                     sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
-            return gateway.output()[before:]
+            return lambda: gateway.output()[before:]
 
         scripts = ["openrouter_checks", "openrouter_management"]
         check([sys.executable, HERE / "typesafe_checks.py"], [sys.executable, HERE / "openai_checks.py"])
