@@ -16,7 +16,7 @@ use crate::ids::WorkspaceId;
 use crate::money::Usd;
 
 /// The most draws for one service of the queue: one more after charges were folded, and the others if requests that do
-/// not wait took the amounts meanwhile. Near the end of a limit that happens in a quarter of the rounds.
+/// not wait took the amounts meanwhile, as they can again and again near the end of a limit.
 const MAX_ROUNDS: usize = 50;
 
 impl Keeper {
