@@ -113,6 +113,9 @@ CREATE TABLE "changes" (
   "area" text NOT NULL,
   "subject" text,
   "created_at" integer NOT NULL );
+CREATE TABLE "destination_pauses" (
+  "destination_id" text NOT NULL PRIMARY KEY,
+  "until" integer NOT NULL );
 CREATE TABLE "destinations" (
   "id" text NOT NULL PRIMARY KEY,
   "workspace_id" text NOT NULL,

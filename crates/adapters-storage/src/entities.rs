@@ -302,6 +302,13 @@ entity! {
 }
 
 entity! {
+    /// The times until which destinations receive no messages.
+    destination_pauses "destination_pauses" [destination_id: String] {
+        pub until: i64,
+    }
+}
+
+entity! {
     /// The bytes of usage records that each workspace wrote on the day of its last one.
     record_bytes "record_bytes" [workspace_id: String] {
         /// The start of the day in Unix milliseconds.

@@ -67,6 +67,7 @@ async fn fill(folder: &Folder, database: &Database) {
     for row in [
         "INSERT INTO idempotency_claims SELECT x'01', 'promote', 'k ''ü', 's', id, 5 FROM documents",
         "INSERT INTO provider_pauses VALUES ('p', 5)",
+        "INSERT INTO destination_pauses VALUES ('d', 5)",
         "INSERT INTO presets VALUES ('p', 'w', 's', 'n', 'active', NULL, 1, 1, 'system', 5, 5)",
         "INSERT INTO preset_versions VALUES ('p', 1, '{}', 'system', 5)",
         "INSERT INTO evidence_groups VALUES (x'04', x'02', x'03', 1, 'q', 'a/b', 'p', 'sandbox', 'native')",

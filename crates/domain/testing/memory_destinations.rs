@@ -50,9 +50,15 @@ impl DestinationRepository for MemoryDestinations {
         let Some(stored) = state.destinations.iter_mut().find(same) else { return Ok(false) };
         let Destination { workspace_id, kind, created_at, .. } = *stored;
         *stored = Destination { workspace_id, kind, created_at, ..destination.clone() };
+        state.resume(destination.id, self.0.now());
         state.changed(self.0.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.0.now());
         Ok(true)
+    }
+
+    async fn resume(&self, id: DestinationId) -> Result<(), StoreError> {
+        self.0.state().resume(id, self.0.now());
+        Ok(())
     }
 
     async fn delete(
@@ -68,6 +74,7 @@ impl DestinationRepository for MemoryDestinations {
             return Ok(false);
         }
         state.outbox.retain(|stored| stored.message.destination_id != id);
+        state.destination_pauses.remove(&id);
         state.changed(self.0.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.0.now());
         Ok(true)

@@ -24,6 +24,23 @@ impl State {
         let keep = |message| StoredMessage { message, failures: 0, created_at: at, next_at: Some(at) };
         self.outbox.extend(messages.into_iter().map(keep));
     }
+
+    /// Ends the pause of a destination, and makes its messages that wait after a failure due at `now`. Returns their
+    /// number.
+    pub(super) fn resume(&mut self, destination: DestinationId, now: DateTime<Utc>) -> u64 {
+        self.destination_pauses.remove(&destination);
+        let waits = |stored: &&mut StoredMessage| {
+            let is_later = stored.next_at.is_some_and(|next| next > now);
+            stored.message.destination_id == destination && is_later && stored.failures > 0
+        };
+        let mut resumed = 0;
+        for stored in self.outbox.iter_mut().filter(waits) {
+            stored.failures = 0;
+            stored.next_at = Some(now);
+            resumed += 1;
+        }
+        resumed
+    }
 }
 
 #[async_trait]
@@ -31,10 +48,16 @@ impl Outbox for MemoryOutbox {
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
         let state = self.0.state();
         let due = state.outbox.iter().filter(|stored| stored.is_due(now)).map(|stored| stored.message.destination_id);
-        let mut found: Vec<DestinationId> = due.filter(|id| !except.contains(id)).collect();
+        let is_paused = |id: &DestinationId| state.destination_pauses.get(id).is_some_and(|until| *until > now);
+        let mut found: Vec<DestinationId> = due.filter(|id| !except.contains(id) && !is_paused(id)).collect();
         found.sort_unstable();
         found.dedup();
         Ok(found)
+    }
+
+    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
+        self.0.state().destination_pauses.insert(destination, until);
+        Ok(())
     }
 
     async fn take(
@@ -115,11 +138,11 @@ impl Outbox for MemoryOutbox {
         if retry.seen.as_ref().is_some_and(|seen| !state.destinations.iter().any(|stored| is_same(stored, seen))) {
             return Ok(None);
         }
+        let mut retried = state.resume(retry.destination, now);
         let dead = state
             .outbox
             .iter_mut()
             .filter(|stored| stored.next_at.is_none() && stored.message.destination_id == retry.destination);
-        let mut retried = 0;
         for stored in dead {
             stored.failures = 0;
             stored.next_at = Some(now);

@@ -16,7 +16,7 @@ use crate::change_feed::{Change, ChangePosition, ChangeSubject};
 use crate::evidence::{Evidence, Label};
 use crate::file::{Document, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
-use crate::ids::{ApiKeyId, DecisionId, DocumentId, ProcessId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, DestinationId, DocumentId, ProcessId, WorkspaceId};
 use crate::model::Model;
 use crate::money::Usd;
 use crate::observability::Destination;
@@ -68,6 +68,8 @@ pub(super) struct State {
     pub(super) allotments: Allotments,
     pub(super) destinations: Vec<Destination>,
     pub(super) outbox: Vec<StoredMessage>,
+    /// The destinations that are paused, until which time.
+    pub(super) destination_pauses: HashMap<DestinationId, DateTime<Utc>>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
     pub(super) audit: Vec<AuditEntry>,
     pub(super) alerts: Vec<StoredAlert>,

@@ -25,6 +25,7 @@ pub(super) fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         preset_versions(),
         destinations(),
         outbox(),
+        table("destination_pauses", [key(text("destination_id")), number("until")]),
         audit_log(),
         audit_state(),
         idempotent_requests(),

@@ -308,6 +308,52 @@ async fn dead_letters_are_kept_and_can_be_retried() -> Result<()> {
     gateway.server.stop().await
 }
 
+/// The store keeps the pause, also over a restart; a repair of the destination ends it.
+#[tokio::test]
+async fn pause_outlives_restart_and_ends_with_repair() -> Result<()> {
+    let receiver = Upstream::start(Behaviour::status(200)).await?;
+    let mut gateway = TestGateway::start(&local_receivers("")).await?;
+    let id = create(&gateway, &webhook(&receiver)).await?;
+    let path = format!("/api/v1/observability/destinations/{id}");
+    receiver.take_requests();
+    for repair in ["test", "retry", "PATCH"] {
+        receiver.behave(Behaviour::Answer(429, "retry-after: 3000\r\n".to_owned(), String::new()));
+        let mut ids = decide(&gateway.server, &gateway.inference, 1).await?;
+        receiver.wait_for_request().await?;
+        let since = Instant::now();
+        let hand = SecondHand::of(&gateway.instance).await?;
+        while hand.number("SELECT COUNT(*) FROM destination_pauses").await? == 0 {
+            ensure!(since.elapsed() < LONGEST_WAIT, "the destination is not paused");
+            sleep(Duration::from_millis(20)).await;
+        }
+        hand.close().await?;
+        receiver.behave(Behaviour::status(200));
+        receiver.take_requests();
+        gateway.server.stop().await?;
+        gateway.server = gateway.instance.serve().await?;
+        ids.extend(decide(&gateway.server, &gateway.inference, 1).await?);
+        wait_until(&gateway.instance, "pending", 2).await?;
+        // Two polls of the outbox.
+        sleep(Duration::from_secs(1)).await;
+        ensure!(receiver.take_requests().is_empty(), "the pause ended with the restart");
+        match repair {
+            "PATCH" => {
+                let body = json!({"name": "repaired"});
+                send(&gateway.server, &gateway.management, Method::PATCH, &path, &body).await?.ok()?;
+            }
+            "retry" => {
+                let retried = gateway.instance.json(&["destination", "retry", &id]).await?;
+                ensure!(retried == json!({"retried_count": 1}), "{retried}: the other one never failed");
+            }
+            test => drop(gateway.instance.json(&["destination", test, &id]).await?),
+        }
+        collect(&receiver, &ids).await?;
+        wait_until(&gateway.instance, "pending", 0).await?;
+        receiver.take_requests();
+    }
+    gateway.server.stop().await
+}
+
 #[tokio::test]
 async fn rejected_message_does_not_delay_others() -> Result<()> {
     fn picky(request: &Recorded) -> (u16, String) {

@@ -107,8 +107,16 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if updated.rows_affected == 0 {
             return Ok(false);
         }
-        commit_unmanaged_change(transaction, self.database.now(), &[ChangeSubject::Destinations], audit).await?;
+        let now = self.database.now();
+        outbox::resume(&transaction, destination.id, now).await?;
+        commit_unmanaged_change(transaction, now, &[ChangeSubject::Destinations], audit).await?;
         Ok(true)
+    }
+
+    async fn resume(&self, id: DestinationId) -> Result<(), StoreError> {
+        let transaction = self.database.begin().await?;
+        outbox::resume(&transaction, id, self.database.now()).await?;
+        transaction.commit().await
     }
 
     async fn delete(

@@ -9,15 +9,16 @@ use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
 use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
 use domain::usage::OutboxMessage;
-use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition, Query};
+use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition, OnConflict, Query};
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
 };
 
 use super::rows::{commit_unmanaged_change, unchanged};
 use crate::convert::{millis, moment, parse};
-use crate::entities::destinations;
 use crate::entities::outbox::{Column, Entity, Model};
+use crate::entities::{destination_pauses, destinations};
 use crate::errors::{corrupt, store_error};
 use crate::statements::chunks;
 
@@ -39,16 +40,32 @@ impl Outbox for SeaOrmOutbox {
         if !any(readers, due_at(now)).await? {
             return Ok(Vec::new());
         }
+        let paused = destination_pauses::Column::Until.gt(millis(now));
+        let paused = destination_pauses::Entity::find().filter(paused).all(readers).await.map_err(store_error)?;
         let mut found = Vec::new();
         let mut after = String::new();
         while let Some(next) = next_destination(readers, &after).await? {
             let id: DestinationId = parse(&next, "outbox.destination_id", &next)?;
-            if !except.contains(&id) && any(readers, due_at(now).add(Column::DestinationId.eq(next.as_str()))).await? {
+            let is_served = !except.contains(&id) && !paused.iter().any(|paused| paused.destination_id == next);
+            if is_served && any(readers, due_at(now).add(Column::DestinationId.eq(next.as_str()))).await? {
                 found.push(id);
             }
             after = next;
         }
         Ok(found)
+    }
+
+    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
+        let row = destination_pauses::Model { destination_id: destination.to_string(), until: millis(until) };
+        let replace = OnConflict::column(destination_pauses::Column::DestinationId)
+            .update_column(destination_pauses::Column::Until)
+            .to_owned();
+        destination_pauses::Entity::insert(row.into_active_model())
+            .on_conflict(replace)
+            .exec_without_returning(self.database.writer()?)
+            .await
+            .map_err(store_error)
+            .map(drop)
     }
 
     /// Selects candidates on a reading connection; the one statement that claims them skips those claimed in the
@@ -164,10 +181,10 @@ impl Outbox for SeaOrmOutbox {
     }
 
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
-        let update = Entity::update_many()
+        let dead = Entity::update_many()
             .col_expr(Column::State, Expr::value(PENDING))
-            .col_expr(Column::Attempts, Expr::value(0))
             .col_expr(Column::NextAt, Expr::value(millis(now)))
+            .col_expr(Column::Attempts, Expr::value(0))
             .filter(Column::State.eq(DEAD))
             .filter(Column::DestinationId.eq(retry.destination.to_string()));
         let transaction = self.database.begin().await?;
@@ -177,7 +194,8 @@ impl Outbox for SeaOrmOutbox {
                 return Ok(None);
             }
         }
-        let retried = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
+        let waiting = resume(&transaction, retry.destination, now).await?;
+        let retried = waiting + dead.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if retried > 0 {
             commit_unmanaged_change(transaction, self.database.now(), &[], &retry.audited(retried)).await?;
         }
@@ -201,8 +219,36 @@ impl Outbox for SeaOrmOutbox {
     }
 }
 
-/// Removes all messages of a destination, in the transaction that deletes it.
+/// Ends the pause of a destination, and makes its messages that wait after a failure due now, without failures. Returns
+/// their number.
+pub(super) async fn resume(
+    transaction: &impl ConnectionTrait,
+    destination: DestinationId,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    end_pause(transaction, destination).await?;
+    let resumed = Entity::update_many()
+        .col_expr(Column::Attempts, Expr::value(0))
+        .col_expr(Column::NextAt, Expr::value(millis(now)))
+        .filter(Column::DestinationId.eq(destination.to_string()))
+        .filter(Column::State.eq(PENDING))
+        .filter(Column::NextAt.gt(millis(now)))
+        // Others are being sent at present.
+        .filter(Column::Attempts.gt(0))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(resumed.rows_affected)
+}
+
+async fn end_pause(transaction: &impl ConnectionTrait, destination: DestinationId) -> Result<(), StoreError> {
+    let ended = destination_pauses::Entity::delete_by_id(destination.to_string()).exec(transaction).await;
+    ended.map_err(store_error).map(drop)
+}
+
+/// Removes the pause and all messages of a destination, in the transaction that deletes it.
 pub(super) async fn forget(transaction: &impl ConnectionTrait, destination: DestinationId) -> Result<(), StoreError> {
+    end_pause(transaction, destination).await?;
     Entity::delete_many()
         .filter(Column::DestinationId.eq(destination.to_string()))
         .exec(transaction)

@@ -7,9 +7,10 @@ use sea_orm::{
 
 use super::row::{Column, Kind, Row, UnreadableRow};
 use crate::entities::{
-    api_keys, audit_log, audit_state, budget_processes, change_feed, changes, destinations, documents,
-    guardrail_versions, guardrails, idempotency_claims, idempotent_requests, models, outbox, preset_versions, presets,
-    provider_pauses, record_bytes, rejections, spend_counters, store_identity, usage_records, workspaces,
+    api_keys, audit_log, audit_state, budget_processes, change_feed, changes, destination_pauses, destinations,
+    documents, guardrail_versions, guardrails, idempotency_claims, idempotent_requests, models, outbox,
+    preset_versions, presets, provider_pauses, record_bytes, rejections, spend_counters, store_identity, usage_records,
+    workspaces,
 };
 use crate::errors::store_error;
 
@@ -50,6 +51,7 @@ pub(super) fn tables() -> Vec<Table> {
         of_entity::<presets::Entity>(),
         Table { batch_rows: LARGE_BATCH_ROWS, ..of_entity::<preset_versions::Entity>() },
         of_entity::<destinations::Entity>(),
+        of_entity::<destination_pauses::Entity>(),
         // A message may have 2 MiB.
         Table { batch_rows: LARGE_BATCH_ROWS, ..of_entity::<outbox::Entity>() },
         of_entity::<rejections::Entity>(),

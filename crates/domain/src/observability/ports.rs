@@ -32,8 +32,8 @@ pub trait DestinationRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<DestinationInsert, StoreError>;
 
-    /// Replaces all but id, workspace, kind and creation time of a destination that was last changed at `seen`. Returns
-    /// false if it does not exist, or was changed since.
+    /// Replaces all but id, workspace, kind and creation time of a destination that was last changed at `seen`, and
+    /// resumes it as [`Self::resume`] does. Returns false if it does not exist, or was changed since.
     async fn update(
         &self,
         destination: &Destination,
@@ -49,6 +49,10 @@ pub trait DestinationRepository: Send + Sync {
         seen: Option<DateTime<Utc>>,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
+
+    /// Ends the pause of a destination that was reached, and makes its messages that wait after a failure due now. It
+    /// writes neither an audit entry nor a change.
+    async fn resume(&self, id: DestinationId) -> Result<(), StoreError>;
 
     /// Finds a destination.
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError>;
@@ -116,9 +120,13 @@ pub trait MessageEncoder: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns the destinations with messages due at `now`, in any order, without those of `except`. An empty result
-    /// costs one read.
+    /// Returns the destinations with messages due at `now`, in any order, without those of `except` and those paused at
+    /// `now`. Without due messages it costs one read.
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError>;
+
+    /// Pauses a destination in every process until `until`, or [`DestinationRepository::resume`], or
+    /// [`Self::retry_dead_letters`].
+    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Takes messages of one destination that are due at `now`, the longest due first: up to `most`, with up to `bytes`
     /// of payload in total, but at least one.
@@ -147,9 +155,10 @@ pub trait Outbox: Send + Sync {
     /// Returns the status of the outbox.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// Makes dead letters due again at `now` without failures. Returns their number; `None` if the destination was seen,
-    /// and was changed or deleted since. Unless the number is zero, the audit entry of [`DeadLetterRetry::audited`] is
-    /// written in the same transaction.
+    /// Ends the pause of a destination, and makes its dead letters and the messages that wait after a failure due at
+    /// `now`, without failures. Returns their number; `None` if the destination was seen, and was changed or deleted
+    /// since. Unless the number is zero, the audit entry of [`DeadLetterRetry::audited`] is written in the same
+    /// transaction.
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError>;
 
     /// Removes up to `limit` dead letters that were added before `before`. Returns their number.

@@ -2,7 +2,7 @@
 
 use super::super::join_all;
 use super::Stores;
-use super::outbox::put;
+use super::outbox::{id as message_id, put};
 use super::samples::{
     add_workspace, at, audit, changed_since, destination, destination_id, newest_change, workspace_id,
 };
@@ -20,6 +20,7 @@ suite! {
         concurrent_inserts_respect_maximum,
         update_replaces_unchanged_destination_only,
         concurrent_updates_succeed_once,
+        changed_destination_is_resumed,
         delete_removes_pending_messages,
         changes_write_feed_and_audit_log,
     }
@@ -130,6 +131,25 @@ async fn concurrent_updates_succeed_once(stores: &Stores) {
         stores.destinations.update(&changed, None, &audit()).await.unwrap()
     });
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
+}
+
+async fn changed_destination_is_resumed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add(stores, &destination(1, 1)).await;
+    put(stores, &[(1, 1)]).await;
+    let (now, later) = (at(100_000_000), at(100_000_060));
+    let due = async || stores.outbox.due(now, &[]).await.unwrap();
+    stores.outbox.failed(&[message_id(1)], Some(later), "busy").await.unwrap();
+    stores.outbox.pause(destination_id(1), later).await.unwrap();
+    let changed = Destination { updated_at: Some(at(9)), ..destination(1, 1) };
+    assert!(!stores.destinations.update(&changed, Some(at(3)), &audit()).await.unwrap());
+    assert_eq!(due().await, [], "it was not changed");
+    assert!(stores.destinations.update(&changed, None, &audit()).await.unwrap());
+    assert_eq!(due().await, [destination_id(1)]);
+    stores.outbox.pause(destination_id(1), later).await.unwrap();
+    assert!(stores.destinations.delete(destination_id(1), Some(at(9)), &audit()).await.unwrap());
+    put(stores, &[(2, 1)]).await;
+    assert_eq!(due().await, [destination_id(1)], "a deleted one leaves no pause");
 }
 
 async fn delete_removes_pending_messages(stores: &Stores) {

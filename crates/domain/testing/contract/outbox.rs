@@ -28,6 +28,8 @@ suite! {
         failed_message_is_due_later_with_a_failure,
         postponed_message_has_no_failure,
         dead_letter_waits_for_retry,
+        paused_destination_is_not_due_until_resumed,
+        retry_ends_pause,
         retry_of_changed_destination_changes_nothing,
         prune_removes_old_dead_letters,
         discard_removes_messages_of_deleted_destinations_only,
@@ -43,7 +45,7 @@ fn later(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(4_102_444_800, 0).unwrap() + TimeDelta::seconds(seconds)
 }
 
-fn id(number: u64) -> OutboxId {
+pub(super) fn id(number: u64) -> OutboxId {
     OutboxId::from_uuid(SequentialIds::uuid(number))
 }
 
@@ -197,6 +199,37 @@ async fn dead_letter_waits_for_retry(stores: &Stores) {
         "one entry for each that changed something"
     );
     assert!(entries.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
+}
+
+async fn paused_destination_is_not_due_until_resumed(stores: &Stores) {
+    let due = async |seconds| stores.outbox.due(later(seconds), &[]).await.unwrap();
+    put(stores, &[(1, 1), (2, 1), (3, 1), (4, 2)]).await;
+    take(stores, 1, later(0)).await;
+    stores.outbox.failed(&[id(1)], Some(later(3_000)), "busy").await.unwrap();
+    put(stores, &[(5, 1)]).await;
+    stores.outbox.pause(destination_id(1), later(1_000)).await.unwrap();
+    assert_eq!(due(999).await, [destination_id(2)], "the pause is that of one destination");
+    assert_eq!(due(1_000).await, [destination_id(1), destination_id(2)]);
+    stores.outbox.pause(destination_id(1), later(2_000)).await.unwrap();
+    assert_eq!(due(1_999).await, [destination_id(2)], "the later pause holds");
+    stores.destinations.resume(destination_id(2)).await.unwrap();
+    assert_eq!(due(1_999).await, [destination_id(2)], "another one was resumed");
+    stores.destinations.resume(destination_id(1)).await.unwrap();
+    assert_eq!(due(0).await, [destination_id(1), destination_id(2)]);
+    let taken = take(stores, 1, later(0)).await;
+    assert_eq!(numbers(&taken), [id(1), id(5)], "what is being sent is not handed out again");
+    assert!(taken.iter().all(|due| due.failures == 0), "they begin anew");
+}
+
+async fn retry_ends_pause(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 1)]).await;
+    stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
+    stores.outbox.failed(&[id(2)], Some(later(3_000)), "busy").await.unwrap();
+    stores.outbox.pause(destination_id(1), later(3_000)).await.unwrap();
+    assert_eq!(stores.outbox.retry_dead_letters(&retry_of(1, None), later(1)).await.unwrap(), Some(2));
+    assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), []);
+    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), [destination_id(1)]);
+    assert_eq!(numbers(&take(stores, 1, later(1)).await), [id(1), id(2)]);
 }
 
 fn retry_of(destination: u64, seen: Option<Destination>) -> DeadLetterRetry {

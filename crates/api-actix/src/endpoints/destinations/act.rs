@@ -8,7 +8,7 @@ pub(crate) const TEST: Route =
         .operation("testDestination", "Test a trace destination")
         .description(
             "Sends a delivery without traces, also to a disabled destination. It must answer with 2xx or 400; \
-             otherwise this is 400 with the reason.",
+             otherwise this is 400 with the reason. Messages that wait after a failure are due at once.",
         )
         .headers(&[IF_MATCH])
         .answer(
@@ -35,14 +35,14 @@ async fn handle_test(call: &Call<'_>, by: &Authority) -> Outcome {
 pub(crate) const RETRY: Route =
     Route::management(Post, "/observability/destinations/{id}/retry", tags::DESTINATIONS, handler!(handle_retry))
         .operation("retryDeadLetters", "Retry dead letters")
-        .description("Makes the destination's dead letters due now.")
+        .description("Makes the destination's dead letters, and messages that wait after a failure, due now.")
         .headers(&[IF_MATCH])
         .answer(
-            || BodySchema::data::<RetriedView>("DestinationRetryResponse", "Dead letters that are due again."),
-            "The dead letters are queued for delivery",
+            || BodySchema::data::<RetriedView>("DestinationRetryResponse", "Messages that are due again."),
+            "The messages are queued for delivery",
         );
 
-/// The number of dead letters that are due again.
+/// The number of messages that are due again.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RetriedDeadLetters)]
 struct RetriedView {

@@ -58,8 +58,6 @@ pub(super) enum DeliveryOutcome {
         dead: u64,
         /// The reason, in our own words.
         reason: String,
-        /// The delay that the destination asked for.
-        asked: Option<Duration>,
     },
 }
 
@@ -70,8 +68,14 @@ pub(super) struct DeliverBatch {
 }
 
 impl DeliverBatch {
-    /// Takes up to `batch_size` due messages of a destination and sends them.
-    pub(super) async fn execute(&self, id: DestinationId, batch_size: u64) -> Result<DeliveryOutcome, StoreError> {
+    /// Takes up to `batch_size` due messages of a destination and sends them. It was not reached `failures` times in a
+    /// row before.
+    pub(super) async fn execute(
+        &self,
+        id: DestinationId,
+        batch_size: u64,
+        failures: u32,
+    ) -> Result<DeliveryOutcome, StoreError> {
         let now = self.ports.time.now();
         let Some(destination) = self.destination(id).await? else {
             let before = if id == Destination::OPERATORS { now - ORPHAN_AGE } else { now };
@@ -93,7 +97,8 @@ impl DeliverBatch {
                 self.ports.outbox.delivered(&delivery.ids).await?;
                 Ok(DeliveryOutcome::Delivered(delivery.ids.len() as u64))
             }
-            Err(failed) => self.failed(&delivery.ids, &taken, failed).await,
+            Err(failed) if failed.kind == DeliveryErrorKind::Body => self.rejected(&delivery.ids, &taken, failed).await,
+            Err(failed) => self.unreachable(id, &taken, failed, failures.saturating_add(1)).await,
         }
     }
 
@@ -104,34 +109,50 @@ impl DeliverBatch {
         self.ports.destinations.find(id).await
     }
 
-    async fn failed(
+    async fn rejected(
         &self,
         ids: &[OutboxId],
         taken: &[DueMessage],
         failed: DeliveryError,
     ) -> Result<DeliveryOutcome, StoreError> {
-        let now = self.ports.time.now();
-        if failed.kind == DeliveryErrorKind::Body && ids.len() > 1 {
-            self.ports.outbox.postponed(ids, now).await?;
+        if ids.len() > 1 {
+            self.ports.outbox.postponed(ids, self.ports.time.now()).await?;
             return Ok(DeliveryOutcome::RetryOneByOne);
         }
+        let dead = self.failed(taken, &failed).await?;
+        Ok(DeliveryOutcome::Rejected { dead, reason: failed.reason })
+    }
+
+    /// Pauses the destination, which was not reached `failures` times in a row: its other messages would fail as well.
+    async fn unreachable(
+        &self,
+        id: DestinationId,
+        taken: &[DueMessage],
+        failed: DeliveryError,
+        failures: u32,
+    ) -> Result<DeliveryOutcome, StoreError> {
+        let dead = self.failed(taken, &failed).await?;
+        let wait = self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64());
+        if let Some(until) = after(self.ports.time.now(), wait) {
+            self.ports.outbox.pause(id, until).await?;
+        }
+        Ok(DeliveryOutcome::Unreachable { dead, reason: failed.reason })
+    }
+
+    /// Records the failure of each message. Returns the number of those that became dead letters.
+    async fn failed(&self, taken: &[DueMessage], failed: &DeliveryError) -> Result<u64, StoreError> {
+        let now = self.ports.time.now();
         let mut by_failures: BTreeMap<u32, Vec<OutboxId>> = BTreeMap::new();
         for due in taken {
             by_failures.entry(due.failures.saturating_add(1)).or_default().push(due.message.id);
         }
         let mut dead = 0;
         for (failures, ids) in by_failures {
-            let next = self.next_attempt(now, failures, &failed);
+            let next = self.next_attempt(now, failures, failed);
             self.ports.outbox.failed(&ids, next, &failed.reason).await?;
             dead += if next.is_none() { ids.len() as u64 } else { 0 };
         }
-        let DeliveryError { reason, kind, retry_after } = failed;
-        Ok(match kind {
-            DeliveryErrorKind::Body => DeliveryOutcome::Rejected { dead, reason },
-            DeliveryErrorKind::Receiver | DeliveryErrorKind::Address => {
-                DeliveryOutcome::Unreachable { dead, reason, asked: retry_after }
-            }
-        })
+        Ok(dead)
     }
 
     /// Returns when a failed message is due again; `None` if it becomes a dead letter.
@@ -139,9 +160,12 @@ impl DeliverBatch {
         if failed.kind == DeliveryErrorKind::Address || failures >= self.settings.max_attempts {
             return None;
         }
-        let wait = self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64());
-        now.checked_add_signed(TimeDelta::from_std(wait).ok()?)
+        after(now, self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64()))
     }
+}
+
+fn after(now: DateTime<Utc>, wait: Duration) -> Option<DateTime<Utc>> {
+    now.checked_add_signed(TimeDelta::from_std(wait).ok()?)
 }
 
 /// The longest `Retry-After` of a destination that is respected.

@@ -87,8 +87,8 @@ impl DeliverOutbox {
                 for id in due.into_iter().take(free) {
                     let state = states.of(id);
                     state.busy = true;
-                    let batch_size = state.batch_size;
-                    deliveries.push(async move { (id, self.batch.execute(id, batch_size).await) }.boxed());
+                    let DestinationState { batch_size, failures, .. } = *state;
+                    deliveries.push(async move { (id, self.batch.execute(id, batch_size, failures).await) }.boxed());
                 }
             }
             Err(error) => states.store_failed(&error),
@@ -118,14 +118,12 @@ impl DeliverOutbox {
             Ok(DeliveryOutcome::Rejected { dead, reason }) => {
                 tracing::warn!(destination.id = %id, dead_letters = dead, reason, "trace rejected by destination");
             }
-            Ok(DeliveryOutcome::Unreachable { dead, reason, asked }) => {
+            Ok(DeliveryOutcome::Unreachable { dead, reason }) => {
                 if state.failures == 0 || dead > 0 {
                     tracing::warn!(destination.id = %id, dead_letters = dead, reason, "trace delivery failed");
                 }
                 state.failures = state.failures.saturating_add(1);
                 state.batch_size = 1;
-                let wait = self.batch.settings.wait(state.failures, asked, self.batch.ports.random.next_u64());
-                state.paused_until = now.saturating_add(wait);
             }
             Err(error) => {
                 state.paused_until = now.saturating_add(self.batch.settings.retry_initial_delay);
@@ -184,11 +182,11 @@ impl DestinationStates {
 const MAX_BATCH: u64 = 32;
 
 /// The delivery state of one destination in this process.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct DestinationState {
     /// True while a delivery is under way.
     busy: bool,
-    /// The monotonic time before which nothing is sent.
+    /// The monotonic time before which the store is not asked again: the destination is disabled, or the store failed.
     paused_until: Duration,
     /// Consecutive deliveries that did not reach the destination.
     failures: u32,
@@ -214,7 +212,7 @@ impl DestinationState {
     }
 }
 
-/// Makes dead letters due again.
+/// Makes dead letters, and messages that wait after a failure, due again.
 pub struct RetryDeadLetters {
     outbox: Arc<dyn Outbox>,
     destinations: Arc<dyn DestinationRepository>,
@@ -227,7 +225,7 @@ impl RetryDeadLetters {
         Self { outbox, destinations, clock }
     }
 
-    /// Makes the dead letters of a destination due now, and returns their number. A caller who sees all workspaces may
+    /// Makes the dead letters and the waiting messages of a destination due now, and returns their number. A caller who sees all workspaces may
     /// name a destination that is not stored: the operator's collector, or a deleted one that left some.
     ///
     /// # Errors

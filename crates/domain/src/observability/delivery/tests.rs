@@ -176,6 +176,10 @@ impl Outbox for OneConnection {
         self.hold(self.store.due(now, except)).await
     }
 
+    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
+        self.hold(self.store.pause(destination, until)).await
+    }
+
     async fn take(
         &self,
         destination: DestinationId,
@@ -308,6 +312,22 @@ async fn delivery_respects_retry_after() {
     assert_eq!(fixture.attempts(1), 2);
 }
 
+/// One server was told to wait, and the store knows it; a resumed destination is served at once.
+#[tokio::test]
+async fn pause_is_shared_and_ends_when_destination_is_resumed() {
+    let fixture = Fixture::new();
+    fixture.fail(1, DeliveryErrorKind::Receiver, Some(Duration::from_mins(50)));
+    fixture.put(vec![message(1, 1)]).await;
+    fixture.run(settings(), Duration::from_secs(1)).await;
+    fixture.put(vec![message(2, 1)]).await;
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!(fixture.attempts(1), 1, "another server, or the same one after a restart, waits as well");
+    fixture.receivers.faults.lock().unwrap().clear();
+    fixture.store.destinations().resume(id(1)).await.unwrap();
+    fixture.run(settings(), Duration::from_secs(1)).await;
+    assert_eq!((fixture.attempts(1), fixture.left().await), (2, (0, 0)), "both messages in one delivery");
+}
+
 #[tokio::test]
 async fn rejected_body_does_not_block_other_messages() {
     let fixture = Fixture::new();
@@ -386,6 +406,10 @@ struct FailsToTake {
 impl Outbox for FailsToTake {
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
         self.store.due(now, except).await
+    }
+
+    async fn pause(&self, _: DestinationId, _: DateTime<Utc>) -> Result<(), StoreError> {
+        unreachable!("nothing is tried here")
     }
 
     async fn take(

@@ -1,27 +1,30 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use futures_util::FutureExt as _;
 
 use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
 use crate::authority::{Authority, ManagementScope};
-use crate::budget::WorkspaceBudgets;
+use crate::budget::{Ledger, UsageCharge, WorkspaceBudgets};
 use crate::change::Change;
 use crate::change_feed::ChangeFeed;
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
-use crate::ids::WorkspaceId;
+use crate::ids::{OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::observability::{
     Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationRepository, MessageSender,
-    MockDestinationRepository,
+    MockDestinationRepository, Outbox,
 };
 use crate::rate::RateLimits;
 use crate::secret::{ApiKeyHash, SecretString};
 use crate::system::Clock;
+use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
+use crate::usage::OutboxMessage;
 use crate::version::IfMatch;
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository, WorkspaceSlug};
 
@@ -257,6 +260,27 @@ async fn create_is_a_conflict_for_sixth_destination_of_a_kind_without_test_deliv
     assert_eq!(fixture.calls(), 5);
     let collector = DestinationFields { kind: Some("otel-collector".to_owned()), secret: Edit::Keep, ..webhook() };
     assert!(fixture.create(&collector).await.is_ok());
+}
+
+/// Also a disabled destination: it is reached.
+#[tokio::test]
+async fn passed_test_resumes_destination() {
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
+    let id = OutboxId::from_uuid(SequentialIds::uuid(1));
+    let message = OutboxMessage { id, destination_id: made.id, payload: Json::object([]) };
+    let charge = UsageCharge { messages: vec![message], ..UsageCharge::new(usage_record(1, 7)) };
+    fixture.store.ledger().settle(&charge).await.unwrap();
+    let outbox = fixture.store.outbox();
+    let (by, now) = (Authority::system(), made.created_at + TimeDelta::minutes(1));
+    outbox.pause(made.id, now + TimeDelta::hours(1)).await.unwrap();
+    let test = async || fixture.ports.test(&Change::plain(&by), &made.id.to_string()).await;
+    *fixture.receiver.refuses.lock().unwrap() = Some(DeliveryErrorKind::Receiver);
+    test().await.unwrap_err();
+    assert_eq!(outbox.due(now, &[]).await.unwrap(), []);
+    *fixture.receiver.refuses.lock().unwrap() = None;
+    test().await.unwrap();
+    assert_eq!(outbox.due(now, &[]).await.unwrap(), [made.id]);
 }
 
 #[tokio::test]
