@@ -71,7 +71,7 @@ struct ImportRequest {
 struct ImportView {
     /// New rows.
     imported: usize,
-    /// Rows with known ids, changed or not.
+    /// Changed rows.
     updated: usize,
     /// Removed rows.
     removed: usize,
@@ -80,7 +80,8 @@ struct ImportView {
     /// The models after the import that an endpoint serves.
     callable_models: usize,
     dry_run: bool,
-    /// The prices of endpoints that differ from those of the rows by more than a factor of 100.
+    /// The prices of endpoints that differ from those of the rows by more than a factor of 100, and endpoints that the
+    /// rows make free.
     warnings: Vec<String>,
     /// The version of the catalogue that the import is made for, as `If-Match` of a replacement takes it in quotes.
     version: String,

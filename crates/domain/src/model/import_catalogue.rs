@@ -33,7 +33,7 @@ pub enum ImportMode {
 pub struct ImportReport {
     /// New rows.
     pub imported: usize,
-    /// Rows with known ids, changed or not.
+    /// Changed rows.
     pub updated: usize,
     /// Removed rows.
     pub removed: usize,
@@ -97,7 +97,7 @@ impl ImportCatalogue {
     }
 
     /// Validates `rows` together with the kept rows, then stores them in one transaction, in which the catalogue still
-    /// has the version of the result. [`ImportMode::Replace`] needs the versions that the caller accepts: it removes the
+    /// has the version of the result. Rows that are there already change nothing, not even the version. [`ImportMode::Replace`] needs the versions that the caller accepts: it removes the
     /// rows that a preview of that version named.
     ///
     /// A removed row whose canonical slug and variant return in a new row was renamed: its old id still resolves.
@@ -116,6 +116,9 @@ impl ImportCatalogue {
         }
         for _ in 0..ATTEMPTS {
             let planned = self.plan(change, rows.clone(), mode).await?;
+            if planned.change == CatalogueChange::default() {
+                return Ok(planned.result);
+            }
             let audit = change.audited(planned.audit, &planned.result);
             if self.models.apply(&planned.change, planned.counter, &audit).await? {
                 return Ok(planned.result);
@@ -211,6 +214,7 @@ fn plan(
     let result: Vec<Model> = staying.into_iter().chain(&rows).cloned().collect();
     CatalogueSnapshot::check(&result)?;
 
+    rows.retain(|row| known.get(&row.id) != Some(&row));
     let updated = rows.iter().filter(|row| known.contains_key(&row.id)).count();
     let report = ImportReport { imported: rows.len() - updated, updated, removed: remove.len() };
     Ok((CatalogueChange { upsert: rows, remove }, report))
@@ -260,11 +264,12 @@ mod tests {
 
     #[test]
     fn merge_adds_and_updates_by_id() {
-        let (change, report) =
-            plan(&[row("a/b", "a/b")], vec![row("a/b", "a/b"), row("a/c", "a/c")], ImportMode::Merge, &HashSet::new())
-                .unwrap();
+        let stored = [row("a/b", "a/b"), row("a/same", "a/same")];
+        let renamed = Model { name: "else".to_owned(), ..row("a/b", "a/b") };
+        let rows = vec![renamed.clone(), row("a/same", "a/same"), row("a/c", "a/c")];
+        let (change, report) = plan(&stored, rows, ImportMode::Merge, &HashSet::new()).unwrap();
         assert_eq!(report, ImportReport { imported: 1, updated: 1, removed: 0 });
-        assert!(change.remove.is_empty());
+        assert_eq!(change, CatalogueChange { upsert: vec![renamed, row("a/c", "a/c")], remove: Vec::new() });
     }
 
     #[test]
@@ -292,7 +297,8 @@ mod tests {
     fn former_names_survive_the_next_import() {
         let mut stored = row("a/new", "a/new");
         stored.renamed_from = vec!["a/old".parse().unwrap()];
-        let (change, _) = plan(&[stored], vec![row("a/new", "a/new")], ImportMode::Merge, &HashSet::new()).unwrap();
+        let changed = Model { name: "else".to_owned(), ..row("a/new", "a/new") };
+        let (change, _) = plan(&[stored], vec![changed], ImportMode::Merge, &HashSet::new()).unwrap();
         assert_eq!(change.upsert[0].renamed_from.len(), 1);
     }
 
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!(
             draft.details.text(),
             concat!(
-                r#"{"imported":1,"updated":2,"removed":1,"prices":["#,
+                r#"{"imported":1,"updated":1,"removed":1,"prices":["#,
                 r#"{"id":"a/dearer","before":{"prompt":"1","completion":"0"},"after":{"prompt":"2.50","completion":"0"}},"#,
                 r#"{"id":"a/new","before":null,"after":{"prompt":"3","completion":"0"}}],"gone":["a/gone"]}"#,
             )
@@ -344,6 +350,19 @@ mod tests {
         let import = ImportCatalogue::new(Arc::new(models));
         let done = run(&import, ImportMode::Merge, None, vec![row("a/b", "a/b")]).await.unwrap();
         assert_eq!((done.report.imported, done.version), (1, Version::from_counter(2)));
+    }
+
+    #[tokio::test]
+    async fn import_of_what_is_there_changes_nothing() {
+        let mut models = MockModelRepository::new();
+        models.expect_version().returning(|| Ok(7));
+        models.expect_list().returning(|| Ok(vec![row("a/b", "a/b")]));
+        models.expect_apply().never();
+        let import = ImportCatalogue::new(Arc::new(models));
+        for mode in [ImportMode::Merge, ImportMode::Replace] {
+            let done = run(&import, mode, None, vec![row("a/b", "a/b")]).await.unwrap();
+            assert_eq!((done.report, done.version), (ImportReport::default(), Version::from_counter(7)));
+        }
     }
 
     #[tokio::test]

@@ -7,10 +7,18 @@ use crate::money::Price;
 /// Prices that differ by more than this factor are reported.
 const FACTOR: u32 = 100;
 
-/// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100.
+/// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100, and for
+/// an endpoint without a price whose model is free in the catalogue: a row that was made from a model without a price has
+/// the price 0.
 pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'a Model>) -> Vec<String> {
     let row = rows.into_iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
-    let (Some(row), Some(own)) = (row, endpoint.prices) else { return Vec::new() };
+    let Some(row) = row else { return Vec::new() };
+    let Some(own) = endpoint.prices else {
+        let is_free =
+            row.pricing.is_known && row.pricing.prompt == Price::ZERO && row.pricing.completion == Price::ZERO;
+        let free = || format!("it has no price, and that of {} in the catalogue is 0: calls are free", row.id);
+        return is_free.then(free).into_iter().collect();
+    };
     let compare = |key: &str, own: Price, listed: Price| {
         own.differs_by_more_than(FACTOR, listed).then(|| {
             format!(
@@ -49,5 +57,22 @@ mod tests {
               tokens: more than 100 times apart"]
         );
         assert_eq!(price_warnings(&endpoint("0.042"), []), Vec::<String>::new());
+    }
+
+    #[test]
+    fn endpoint_without_price_is_reported_where_its_row_is_free() {
+        let model: crate::model::ModelId = "acme/judge".parse().unwrap();
+        let endpoint = Endpoint::new(model.clone(), "acme".parse().unwrap(), Wire::SystemOne, "j".to_owned());
+        let free = Pricing::per_token(Price::ZERO, Price::ZERO);
+        let warnings = |pricing| price_warnings(&endpoint, [&Model::minimal(model.clone(), pricing)]);
+        assert_eq!(
+            warnings(free.clone()),
+            ["it has no price, and that of acme/judge in the catalogue is 0: calls are free"]
+        );
+        assert_eq!(warnings(Pricing::unknown()), Vec::<String>::new());
+        assert_eq!(warnings(Pricing { completion: "1".parse().unwrap(), ..free.clone() }), Vec::<String>::new());
+        let stated = TokenPrices { prompt: Price::ZERO, completion: Price::ZERO };
+        let stated = Endpoint { prices: Some(stated), ..endpoint.clone() };
+        assert_eq!(price_warnings(&stated, [&Model::minimal(model.clone(), free)]), Vec::<String>::new());
     }
 }

@@ -39,7 +39,7 @@ fn warn_about_missing_prices(config: &Config, live: &LiveCatalogue) {
     }
 }
 
-/// Warns about prices in the wrong unit, which bill a million times too much or too little.
+/// Warns about prices in the wrong unit, which bill a million times too much or too little, and about free calls.
 fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     for endpoint in configured_endpoints(config) {
@@ -48,7 +48,7 @@ fn warn_about_prices(config: &Config, live: &LiveCatalogue) {
                 endpoint.model = %endpoint.model,
                 endpoint.provider = %endpoint.provider,
                 reason,
-                "endpoint price differs from the catalogue"
+                "check the endpoint's price"
             );
         }
     }

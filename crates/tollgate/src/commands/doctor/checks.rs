@@ -346,9 +346,6 @@ fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static 
         (Some(row), None) if row.pricing.is_variable() => {
             (Status::Broken, "neither the endpoint nor the catalogue's row has a fixed price")
         }
-        (Some(row), None) if row.pricing.prompt == Price::ZERO && row.pricing.completion == Price::ZERO => {
-            (Status::Warning, "the endpoint has no price and that of the catalogue's row is 0, so calls are free")
-        }
         (Some(_), None) => (Status::Ok, "the catalogue has a row, and its price"),
         (Some(_), Some(_)) => (Status::Ok, "the catalogue has a row; the price is the endpoint's"),
         (None, Some(_)) => (
@@ -411,7 +408,6 @@ mod tests {
         for (row, endpoint, status, expected) in [
             (Some(row("0.5")), &endpoint, Status::Ok, "its price"),
             (Some(row("0")), &priced, Status::Ok, "the price is the endpoint's"),
-            (Some(row("0")), &endpoint, Status::Warning, "calls are free"),
             (Some(row("-1")), &endpoint, Status::Broken, "fixed price"),
             (None, &priced, Status::Warning, "a minimal row is used (text->decisions"),
             (None, &endpoint, Status::Warning, "calls are free"),
