@@ -12,7 +12,6 @@ use domain::container::{BlobKey, ByteSource};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::model::Model;
-use domain::money::Price;
 use domain::observability::DestinationRepository as _;
 use domain::routing::{Endpoint, price_warnings};
 
@@ -383,6 +382,7 @@ pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
 mod tests {
     use super::*;
     use domain::model::Pricing;
+    use domain::money::Price;
     use domain::pricing::TokenPrices;
     use domain::routing::Wire;
 
