@@ -103,6 +103,7 @@ fn error_contains_row_id_and_member() {
         let fault = read_rows(&file).unwrap_err().to_string();
         assert!(fault.starts_with(message), "{fault}");
     }
+    assert_eq!(read_rows("[1]").unwrap_err().to_string(), "row 0: must be an object");
 }
 
 #[test]

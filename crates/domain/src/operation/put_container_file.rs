@@ -84,6 +84,9 @@ pub enum PutContainerFileError {
     /// A folder, a link or a special file is in the way.
     #[error("path: a folder, a link or a special file is in the way, which a file does not replace")]
     Occupied,
+    /// Another request deleted the file as soon as it was written.
+    #[error("another request deleted the file while it was uploaded")]
+    Deleted,
     /// The store has no names of this length.
     #[error("path: is too long for the object store")]
     NameTooLong,
@@ -111,7 +114,7 @@ impl PutContainerFileError {
             Self::Store(store) => store.kind(),
             Self::TooLarge(_) => ErrorKind::PayloadTooLarge,
             Self::TooManyFiles(_) | Self::ContainerFull(_) => ErrorKind::Forbidden,
-            Self::PathConflict(_) | Self::IsFolder(_) | Self::Occupied => ErrorKind::Conflict,
+            Self::PathConflict(_) | Self::IsFolder(_) | Self::Occupied | Self::Deleted => ErrorKind::Conflict,
             Self::NameTooLong => ErrorKind::InvalidRequest,
         }
     }
@@ -177,7 +180,7 @@ impl PutContainerFile {
             return Err(WorkspaceError::Name(NameError::Unknown).into());
         }
         let written = self.blobs.stat(&key).await?;
-        let written = written.ok_or_else(|| StoreError::unavailable("the file was deleted while it was written"))?;
+        let written = written.ok_or(PutContainerFileError::Deleted)?;
         let file = ContainerFile {
             path: place.path.clone(),
             size_bytes: written.size_bytes,

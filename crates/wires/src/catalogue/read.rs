@@ -231,7 +231,11 @@ pub enum RowError {
     #[error("the file must be a JSON array of models or an object with such an array under \"data\"")]
     NoRows,
     /// A row is invalid.
-    #[error("row {index}{}: {path} {message}", id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default())]
+    #[error(
+        "row {index}{}: {}",
+        id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default(),
+        format!("{path} {message}").trim_start()
+    )]
     Row {
         /// The index in the file, from 0.
         index: usize,

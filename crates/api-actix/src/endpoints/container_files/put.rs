@@ -46,6 +46,6 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
 
 api_error!(PutContainerFileError {
     pass: Restricted, Store;
-    said: TooLarge, TooManyFiles, ContainerFull, PathConflict, IsFolder, Occupied, NameTooLong;
+    said: TooLarge, TooManyFiles, ContainerFull, PathConflict, IsFolder, Occupied, Deleted, NameTooLong;
     with |plain| PutContainerFileError::Workspace(error) => of_filter(error);
 });

@@ -2,6 +2,7 @@ use super::*;
 use crate::audit::{Actor, AuditDraft};
 use crate::authority::{ManagementAccess, ManagementScope};
 use crate::change::Change;
+use crate::container::MockBlobStore;
 use crate::ids::WorkspaceId;
 use crate::testing::{FixedClock, MemoryBlobStore, MemoryByteSource, MemoryStore, SequentialIds, join_all};
 use crate::workspace::{CreateWorkspace, WorkspaceChange, WorkspaceDeletion};
@@ -121,6 +122,17 @@ async fn file_is_not_left_in_a_workspace_that_is_deleted_meanwhile() {
     let source = Box::new(Deletion(Arc::clone(&fixture.put.workspaces), fixture.workspace, 0));
     let error = fixture.put.execute(&Authority::system(), place, None, source).await.unwrap_err();
     assert_eq!((error.kind(), fixture.files().await), (ErrorKind::NotFound, vec![]));
+}
+
+#[tokio::test]
+async fn file_that_another_request_deletes_at_once_is_a_conflict() {
+    let mut fixture = Fixture::new().await;
+    let mut blobs = MockBlobStore::new();
+    blobs.expect_list().returning(|_, _, _| Ok(Vec::new()));
+    blobs.expect_put().returning(|_, _| Ok(4));
+    blobs.expect_stat().returning(|_| Ok(None));
+    fixture.put.blobs = Arc::new(blobs);
+    assert_eq!(fixture.put("a", 4).await.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
 #[tokio::test]
