@@ -80,3 +80,21 @@ async fn deletion_frees_quota_bytes_and_idempotency_key_once() -> Result<()> {
     ensure!(deletions == 1 && audit.to_string().contains(&format!("key:{}", gateway.inference.id)), "{audit}");
     Ok(())
 }
+
+#[tokio::test]
+async fn doctor_reports_a_store_without_the_documents_of_the_database() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    let said = async || -> Result<String> {
+        Ok(String::from_utf8(gateway.instance.run(&["doctor", "--json"]).await?.stdout)?)
+    };
+    const FOREIGN: &str = "is blobs.url another store";
+    promote(&gateway, "a.csv", b"a,b\n").await?;
+    let report = said().await?;
+    ensure!(report.contains("can be written") && !report.contains(FOREIGN), "{report}");
+    let blobs = gateway.instance.blobs();
+    std::fs::rename(&blobs, blobs.with_extension("moved"))?;
+    std::fs::create_dir(&blobs)?;
+    let report = said().await?;
+    ensure!(report.contains(FOREIGN), "{report}");
+    gateway.server.stop().await
+}

@@ -133,7 +133,10 @@ fn write_and_remove(path: &Path) -> std::io::Result<()> {
     written.and(std::fs::remove_file(path))
 }
 
-/// Checks that the blob store can write, read and delete an object.
+/// The documents that are searched in the blob store. Some may be deleted at present.
+const KNOWN_DOCUMENTS: u64 = 8;
+
+/// Checks that the blob store can write, read and delete an object, and that it is the one of the database's documents.
 pub async fn blobs(context: &Context, stores: &Stores) -> Check {
     let probe = async {
         let nobody: WorkspaceId = "00000000-0000-0000-0000-000000000000".parse()?;
@@ -145,6 +148,13 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let size_bytes = object.map_or(1, |object| object.size_bytes);
         ensure!(size_bytes == 1, "{name} returned another object than the written one");
         stores.blobs.delete(&key).await.with_context(|| format!("cannot delete in {name}"))?;
+        let known = stores.documents.scan(None, KNOWN_DOCUMENTS).await?.documents;
+        let mut has_one = known.is_empty();
+        for document in known {
+            let key = BlobKey::document(document.workspace_id, &document.id);
+            has_one = has_one || stores.blobs.stat(&key).await?.is_some();
+        }
+        ensure!(has_one, "{name} has no content of the database's documents: is blobs.url another store than theirs?");
         Ok(format!("{name} can be written"))
     };
     Check::of("blobs", probe.await)
