@@ -83,11 +83,11 @@ async fn deletion_frees_quota_bytes_and_idempotency_key_once() -> Result<()> {
 
 #[tokio::test]
 async fn doctor_reports_a_store_without_the_documents_of_the_database() -> Result<()> {
+    const FOREIGN: &str = "is blobs.url another store";
     let gateway = TestGateway::start("").await?;
     let said = async || -> Result<String> {
         Ok(String::from_utf8(gateway.instance.run(&["doctor", "--json"]).await?.stdout)?)
     };
-    const FOREIGN: &str = "is blobs.url another store";
     promote(&gateway, "a.csv", b"a,b\n").await?;
     let report = said().await?;
     ensure!(report.contains("can be written") && !report.contains(FOREIGN), "{report}");
