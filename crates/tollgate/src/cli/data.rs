@@ -15,7 +15,7 @@ use super::{NamedPreset, ServerArgs};
 pub enum UsageCommand {
     /// List the newest usage records
     List(ListUsageArgs),
-    /// Sum requests, tokens and cost per key, model or day, or count rejected requests per reason
+    /// Sum requests, tokens and cost by a property, or count rejected requests per reason
     Sum(SumUsageArgs),
     /// Show the usage record of one decision
     Show {
@@ -85,6 +85,12 @@ pub enum UsageGroup {
     Key,
     /// The model that answered or was tried
     Model,
+    /// The provider that answered or was tried
+    Provider,
+    /// The workspace
+    Workspace,
+    /// The `user` of the request, over at most 31 days
+    User,
     /// The UTC day in which the cost counts
     Day,
     /// The reason of rejected requests (402, 403, 429, 503); --since and --until select whole hours

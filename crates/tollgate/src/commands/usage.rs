@@ -103,6 +103,9 @@ async fn sum(api: &Api<'_>, SumUsageArgs { by, filter }: SumUsageArgs) -> anyhow
     let (group, heading) = match by {
         UsageGroup::Key => ("key", ("KEY", "/key")),
         UsageGroup::Model => ("model", ("MODEL", "/model")),
+        UsageGroup::Provider => ("provider", ("PROVIDER", "/provider")),
+        UsageGroup::Workspace => ("workspace", ("WORKSPACE", "/workspace")),
+        UsageGroup::User => ("user", ("USER", "/user")),
         UsageGroup::Day => ("day", ("DAY", "/day")),
         UsageGroup::Reason => return count_rejections(api, filter).await,
     };
@@ -112,7 +115,8 @@ async fn sum(api: &Api<'_>, SumUsageArgs { by, filter }: SumUsageArgs) -> anyhow
     let mut query = vec![("group_by", Some(group))];
     query.extend(parameters.iter().map(|(name, value)| (*name, value.as_deref())));
     let sums = api.get(&with_query("/usage", &query)).await?;
-    let name: &[Column] = if by == UsageGroup::Key { &[("NAME", "/name")] } else { &[] };
+    let has_name = matches!(by, UsageGroup::Key | UsageGroup::Workspace);
+    let name: &[Column] = if has_name { &[("NAME", "/name")] } else { &[] };
     api.show_text(&sums, || with_total(&sums, group, &[&[heading], SUMS, name].concat()))
 }
 
