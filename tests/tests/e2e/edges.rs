@@ -142,3 +142,20 @@ async fn doctor_reports_problems() -> Result<()> {
     ensure!(report.to_string().contains("acme/alone"), "the minimal row is not reported: {report}");
     Ok(())
 }
+
+#[tokio::test]
+async fn doctor_reports_a_journal_folder_that_cannot_be_made() -> Result<()> {
+    let mut instance = tollgate_tests::Instance::new("")?;
+    let (file, link) = (instance.path().join("file"), instance.path().join("link"));
+    std::fs::write(&file, "")?;
+    std::os::unix::fs::symlink(instance.path().join("nowhere"), &link)?;
+    let new = instance.path().join("new");
+    for (path, expected) in
+        [(new, "does not exist yet"), (link, "cannot be written"), (file.join("journal"), "cannot be opened")]
+    {
+        instance.set_env("TOLLGATE__JOURNAL__PATH", path.display().to_string());
+        let said = String::from_utf8(instance.run(&["doctor", "--json"]).await?.stdout)?;
+        ensure!(said.contains(expected), "{}: {said}", path.display());
+    }
+    Ok(())
+}

@@ -202,6 +202,10 @@ async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Res
     wait_for("an attempt to fold", || fixture.lines("journal not folded") > 0).await?;
     ensure!(fixture.lines("request failed") <= 2, "{}", fixture.gateway.server.output());
     ensure!(fixture.lines("journal not folded") == 1, "{}", fixture.gateway.server.output());
+    let backup = fixture.gateway.instance.path().join("backup").display().to_string();
+    let made = fixture.gateway.instance.run(&["backup", &backup]).await?;
+    let said = String::from_utf8(made.stderr)?;
+    ensure!(made.status.code() == Some(1) && said.contains("they wait in its journal"), "{said}");
     fixture.ensure_recovers().await?;
     let listed = fixture.gateway.instance.run(&["usage", "list", "--json"]).await?;
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;

@@ -14,7 +14,7 @@ use crate::cli::GlobalArgs;
 use crate::config;
 use crate::config::{Config, Environment, read_text};
 use crate::output::{Output, note};
-use crate::wiring::{Schema, Stores, fold_journals};
+use crate::wiring::{FOLD_WITHIN, Schema, Stores, fold_journals};
 
 /// The environment of a command.
 pub struct Context {
@@ -96,7 +96,7 @@ impl Context {
     /// A store cannot be opened, or the journals cannot be read.
     pub async fn stores_with_folded_journals(&self) -> anyhow::Result<Stores> {
         let stores = self.stores().await?;
-        fold_journals(&self.config, &stores).await?;
+        fold_journals(&self.config, &stores, FOLD_WITHIN).await?;
         Ok(stores)
     }
 }

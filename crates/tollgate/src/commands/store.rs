@@ -11,7 +11,7 @@ use super::status::{PROCESS_HEAD, process_row};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
 use crate::commands::prelude::*;
 use crate::config::with_storage_url;
-use crate::wiring::{ServerLock, SocketFolder, create_bucket, fold_journals, forget_processes};
+use crate::wiring::{FOLD_WITHIN, ServerLock, SocketFolder, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.
 pub async fn run(context: &Context, command: StoreCommand) -> anyhow::Result<ExitCode> {
@@ -43,7 +43,8 @@ async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<E
     let source = Stores::open(&from, Schema::Required).await?;
     let target = Stores::open(&to, Schema::AsItIs).await?;
     let _locks = lock_out_servers(&from, &to).await?;
-    fold_journals(&from, &source).await.with_context(|| format!("the journals of {from_name} cannot be folded"))?;
+    let folded = fold_journals(&from, &source, FOLD_WITHIN).await;
+    folded.with_context(|| format!("the journals of {from_name} cannot be folded"))?;
 
     let copy = StoreCopy::new(source.database.clone(), target.database.clone());
     let failed = || format!("cannot copy {from_name} to {to_name}");

@@ -29,8 +29,8 @@ use crate::config::{Config, JournalConfig, JournalSync};
 const RECOVER_EVERY: Duration = Duration::from_secs(1);
 /// The time that a stop waits for an unavailable store: slightly less than the whole stop.
 const CLOSE_WITHIN: Duration = Duration::from_secs(25);
-/// The time that a command waits for running servers to fold their journals, and its poll interval.
-const FOLD_WITHIN: Duration = Duration::from_secs(1);
+/// The time that a command waits for running servers to fold their journals.
+pub const FOLD_WITHIN: Duration = Duration::from_secs(1);
 const SETTLE_STEP: Duration = Duration::from_millis(10);
 
 /// Recovers the journals of dead processes, creates the journal of this one and starts the background tasks.
@@ -83,14 +83,16 @@ pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Resul
     Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
 }
 
-/// Updates the store for a command that shows money or usage: folds the journals of dead processes, and waits briefly
-/// until the running ones of this machine have folded theirs.
+/// Updates the store for a command that shows money or usage: folds the journals of dead processes, and waits until the
+/// running ones of this machine have folded theirs. Returns those that have charges which are not in the store after
+/// that time.
 ///
 /// # Errors
 /// The journals or the store cannot be read.
-pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
+pub async fn fold_journals(config: &Config, stores: &Stores, within: Duration) -> anyhow::Result<Vec<ProcessId>> {
+    let mut behind = Vec::new();
     if config.storage.read_only {
-        return Ok(());
+        return Ok(behind);
     }
     let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
     let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
@@ -100,14 +102,14 @@ pub async fn fold_journals(config: &Config, stores: &Stores) -> anyhow::Result<(
     let began = stores.clock.monotonic();
     for (process, last) in live {
         while store.process(process).await?.is_some_and(|status| status.folded_sequence < last) {
-            if stores.clock.monotonic().saturating_sub(began) >= FOLD_WITHIN {
-                tracing::debug!(process.id = %process, "a running server has charges that are not yet in the database");
-                return Ok(());
+            if stores.clock.monotonic().saturating_sub(began) >= within {
+                behind.push(process);
+                break;
             }
             tokio::time::sleep(SETTLE_STEP).await;
         }
     }
-    Ok(())
+    Ok(behind)
 }
 
 /// Recovers journals continuously: another process may die at any time, on this machine or with another one.

@@ -21,7 +21,7 @@ mod stores;
 pub use background::Background;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use instance::Instance;
-pub use ledger::{SEGMENT_BYTES, fold_journals, forget_processes};
+pub use ledger::{FOLD_WITHIN, SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use operator::SocketFile;
 pub use private::PrivateApplication;

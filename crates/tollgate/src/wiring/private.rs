@@ -11,7 +11,9 @@ use tokio::net::UnixStream;
 
 use super::instance::http_settings;
 use super::stages::{FollowedStores, StartContext};
-use super::{Background, ProcessMetrics, Schema, ServerLock, SocketFile, SocketFolder, Stores, fold_journals};
+use super::{
+    Background, FOLD_WITHIN, ProcessMetrics, Schema, ServerLock, SocketFile, SocketFolder, Stores, fold_journals,
+};
 use crate::config::{Config, Environment};
 
 /// The name of the socket.
@@ -45,7 +47,7 @@ impl PrivateApplication {
             Err(server) => return Ok(Err(server)),
         };
         let stores = Stores::open(config, Schema::Required).await?;
-        fold_journals(config, &stores).await?;
+        fold_journals(config, &stores, FOLD_WITHIN).await?;
         if !config.storage.read_only {
             stores.create_workspace().default(by).await?;
         }

@@ -10,8 +10,10 @@ use super::archive::Manifest;
 use super::restore::{Verification, unreadable_row, verify, with_database};
 use super::{DATABASE, MANIFEST, rename_new, require_checkpointed, require_file};
 use crate::commands::prelude::*;
-use crate::wiring::storage_settings;
+use crate::wiring::{fold_journals, storage_settings};
 
+/// The time that a backup waits for running servers to fold their journals.
+const FOLDED_WITHIN: Duration = Duration::from_secs(10);
 /// Documents per page.
 const PAGE: u64 = 500;
 
@@ -33,7 +35,8 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     }
     require_file(&context.config.storage)?;
     let work = WorkFolder::create(&file)?;
-    let stores = context.stores_with_folded_journals().await?;
+    let stores = context.stores().await?;
+    let behind = fold_journals(&context.config, &stores, FOLDED_WITHIN).await?;
     let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
 
     let copy = work.path.join(DATABASE);
@@ -41,7 +44,10 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     let copied = Stores::open(&with_database(&context.config, &copy)?, Schema::AsItIs).await?;
     let archive = work.path.join("archive");
     let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;
-    let (size_bytes, verification) = written.context("the backup cannot be written")?;
+    let (size_bytes, mut verification) = written.context("the backup cannot be written")?;
+    verification.problems.extend(behind.iter().map(|process| {
+        format!("charges of the running process {process} are missing: they wait in its journal, see its log")
+    }));
     rename_new(&archive, &file).with_context(|| format!("cannot create {}", file.display()))?;
     drop(work);
 

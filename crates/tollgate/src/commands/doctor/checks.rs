@@ -109,8 +109,16 @@ pub fn unopened_stores(context: &Context, error: anyhow::Error) -> Check {
 pub fn journal(context: &Context) -> Check {
     let path = &context.config.journal.path;
     let shown = path.display();
-    if !path.exists() {
-        return Check::new("journal", Status::Ok, format!("{shown} does not exist yet; the server creates it"));
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Check::new("journal", Status::Ok, format!("{shown} does not exist yet; the server creates it"));
+        }
+        Err(error) => {
+            let error = anyhow::Error::from(error).context(format!("{shown} cannot be opened"));
+            return Check::of("journal", Err::<String, _>(error));
+        }
+        // A link to a folder that does not exist cannot be used either.
+        Ok(_) => {}
     }
     if let Err(error) = write_and_remove(&path.join(format!(".doctor-{}", std::process::id()))) {
         let error = anyhow::Error::from(error).context(format!("{shown} cannot be written"));
