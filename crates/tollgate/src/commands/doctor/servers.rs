@@ -41,10 +41,11 @@ impl ServerChecks {
         let mut all = Self::of_checks(Vec::new());
         let here = used_variables(&context.config, &context.environment);
         for server in found {
-            let name = format!("server {}", server.id);
+            let silent = format!("server {}", server.id);
             match server.own_status() {
-                Err(error) => all.checks.push(Check::of(name, Err::<String, _>(error))),
+                Err(error) => all.checks.push(Check::of(silent, Err::<String, _>(error))),
                 Ok(status) => {
+                    let name = format!("server {}", status.id);
                     all.checks.push(readiness(&name, &status));
                     let warnings = [
                         other_version(&status),
