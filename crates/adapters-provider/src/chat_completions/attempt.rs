@@ -1,11 +1,13 @@
 //! One attempt: answers the questions of a provider input by one of the two methods.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use domain::json::Json;
 use domain::question::Question;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
+use tokio::sync::Notify;
 use wires::canonical::refusal;
 use wires::chat::provider_request::RequestedOutput;
 use wires::provider::MalformedAnswer;
@@ -209,34 +211,58 @@ impl QuestionProgress {
     }
 }
 
-/// Runs jobs `0..count`, at most 8 at once, and returns their results in order. The first failure cancels the other
-/// jobs.
+/// The time that running calls have to end after the first failure. A call that is cancelled may be billed, so that the
+/// bound of the whole attempt would be charged; a fallback waits no longer than this.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs jobs `0..count`, at most 8 at once, and returns their results in order. After the first failure no job begins,
+/// and the running ones are cancelled after [`GRACE`].
 async fn run_concurrently<T, E, F>(count: usize, job: impl Fn(usize) -> F) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
 {
     let next = AtomicUsize::new(0);
     let made: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
+    let (first_failure, failed) = (Mutex::new(None), Notify::new());
     let lane = || async {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             if place >= count {
-                return Ok(());
+                return;
             }
-            let one = Box::pin(job(place)).await?;
-            made.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
+            match Box::pin(job(place)).await {
+                Ok(one) => lock(&made).push((place, one)),
+                Err(error) => {
+                    next.store(count, Ordering::Relaxed);
+                    lock(&first_failure).get_or_insert(error);
+                    failed.notify_one();
+                }
+            }
         }
     };
-    tokio::try_join!(lane(), lane(), lane(), lane(), lane(), lane(), lane(), lane())?;
-    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let lanes = async { tokio::join!(lane(), lane(), lane(), lane(), lane(), lane(), lane(), lane()) };
+    let end_of_grace = async {
+        failed.notified().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        _ = lanes => {}
+        () = end_of_grace => {}
+    }
+    if let Some(error) = lock(&first_failure).take() {
+        return Err(error);
+    }
+    let mut made = std::mem::take(&mut *lock(&made));
     made.sort_by_key(|(place, _)| *place);
     Ok(made.into_iter().map(|(_, one)| one).collect())
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -253,6 +279,22 @@ mod tests {
         });
         assert_eq!(made.await.unwrap(), (0..100).map(|place| place * 2).collect::<Vec<_>>());
         assert_eq!(most.into_inner(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn run_concurrently_lets_running_jobs_end_after_failure() {
+        let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let made = run_concurrently(100, |place| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let ended = &ended;
+            async move {
+                tokio::time::sleep(Duration::from_millis(1 + place as u64 * 100)).await;
+                ended.fetch_add(1, Ordering::SeqCst);
+                if place % 2 == 0 { Err(place) } else { Ok(place) }
+            }
+        });
+        assert_eq!(made.await, Err(0), "the first failure");
+        assert_eq!((begun.into_inner(), ended.into_inner()), (8, 8));
     }
 
     #[tokio::test(start_paused = true)]

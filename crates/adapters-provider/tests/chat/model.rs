@@ -18,6 +18,8 @@ use crate::support::{self, AMPLE, Upstream};
 /// The server's reaction to a request.
 pub enum Does {
     Answer(u16, Value),
+    /// The same after a tenth of a second.
+    Late(u16, Value),
     Stall,
     Close,
 }
@@ -47,8 +49,11 @@ impl Server {
                     let _ = tell.send(body);
                     tokio::time::sleep(Duration::from_millis(2)).await;
                     running.fetch_sub(1, Ordering::SeqCst);
+                    if matches!(does, Does::Late(..)) {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                     match does {
-                        Does::Answer(status, body) => {
+                        Does::Answer(status, body) | Does::Late(status, body) => {
                             let answer = http(status, &body.to_string());
                             if socket.write_all(answer.as_bytes()).await.is_err() {
                                 break;

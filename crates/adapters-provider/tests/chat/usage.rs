@@ -73,6 +73,24 @@ async fn failure_reports_usage_of_earlier_calls() {
     assert_eq!(failure.sent_bytes, bytes(&server.requests()));
 }
 
+/// The other calls run when the first one fails: each is billed by its own end.
+#[tokio::test]
+async fn failure_waits_for_ends_of_running_calls() {
+    let questions: Vec<String> =
+        (0..5).map(|number| format!(r#""q{number}":{{"type":"noul","instructions":"?"}}"#)).collect();
+    let input = format!(r#"{{"model":"m","state":"s","questions":{{{}}}}}"#, questions.join(","));
+    for (status, usage) in [(401, of(100, 1)), (200, of(400, 4))] {
+        let server = Server::start(move |place, body| match place {
+            0 => Does::Answer(200, label(body)),
+            1 => Does::Answer(503, json!({})),
+            _ => Does::Late(status, label(body)),
+        })
+        .await;
+        let failure = server.decide(&support::provider_input(&input), by(ChatMethod::Logprobs)).await.unwrap_err();
+        assert_eq!((failure.upstream_status, failure.usage), (Some(503), Some(usage)));
+    }
+}
+
 #[tokio::test]
 async fn failure_reports_no_usage_when_not_billed() {
     let server = Server::start(|_, _| Does::Answer(503, json!({}))).await;
