@@ -138,6 +138,15 @@ fn quantizations(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<Quantizatio
         .ok_or_else(|| path.fault(format!("must hold some of {}", known())))
 }
 
+/// Checks the names of an object's members: a misspelt bound must not be ignored.
+fn check_names(object: JsonPart<'_>, known: &[&str], path: &Path<'_>) -> Result<(), InvalidDecision> {
+    let mut members = object.iter_members().into_iter().flatten().flatten();
+    match members.find(|member| !member.value.is_null() && !known.contains(&&*member.name)) {
+        Some(unknown) => Err(path.fault(unknown_member(&unknown.name, known.iter().copied()))),
+        None => Ok(()),
+    }
+}
+
 /// Reads a metric, or an object with `by` and `partition`.
 fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
     let by = |value: Option<JsonPart<'_>>, path: &Path<'_>| match value.and_then(JsonPart::as_str).as_deref() {
@@ -149,6 +158,7 @@ fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
     if value.kind() != JsonKind::Object {
         return Ok(Sort { by: by(Some(value), path)?, across_models: false });
     }
+    check_names(value, &["by", "partition"], path)?;
     let within = once(value, "by", path)?;
     let partition = once(value, "partition", path)?;
     let across_models = match partition.map(JsonPart::as_str) {
@@ -165,6 +175,7 @@ fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDe
     if value.kind() != JsonKind::Object {
         return Err(path.fault("must be an object of prices"));
     }
+    check_names(value, &["prompt", "completion", "request", "image", "audio"], path)?;
     let price = |name: &str| {
         let Some(json) = once(value, name, path)? else { return Ok(None) };
         let text = if json.kind() == JsonKind::Number { Some(Cow::Borrowed(json.text())) } else { json.as_str() };
@@ -189,6 +200,7 @@ fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, Inva
     if value.kind() != JsonKind::Object {
         return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
     }
+    check_names(value, &["p50", "p75", "p90", "p99"], path)?;
     let percentile = |name: &str| {
         let bound = once(value, name, path)?;
         bound.map(|json| thousandths(json, &Path::Member(path, name))).transpose()

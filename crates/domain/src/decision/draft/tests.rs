@@ -198,6 +198,11 @@ fn check_reads_or_rejects_each_preference() {
         with(r#"{"zrd":true}"#).unwrap_err().to_string(),
         r#"provider: unknown member "zrd"; the nearest known member is "zdr""#
     );
+    assert_eq!(
+        with(r#"{"max_price":{"promt":1}}"#).unwrap_err().to_string(),
+        r#"provider.max_price: unknown member "promt"; the nearest known member is "prompt""#
+    );
+    assert!(with(r#"{"max_price":{"prompt":1,"unheard_of":null}}"#).is_ok());
     assert!(with(r#"{"zdr":false,"data_collection":"allow"}"#).is_ok());
     let all = r#"{"order":["A"],"only":["a","b"],"ignore":[],"zdr":true,"data_collection":"deny","options":{},
         "quantizations":["fp8"],"sort":{"by":"latency","partition":"none"},"max_price":{"prompt":1e-1,"request":"2"},
@@ -217,6 +222,9 @@ fn check_reads_or_rejects_each_preference() {
         r#"{"sort":{"by":"price","partition":"all"}}"#,
         r#"{"max_price":{"prompt":-1}}"#,
         r#"{"max_price":{"image":"free"}}"#,
+        r#"{"max_price":{"promt":1}}"#,
+        r#"{"sort":{"by":"price","order":"descending"}}"#,
+        r#"{"preferred_max_latency":{"p95":1}}"#,
         r#"{"preferred_max_latency":-1}"#,
         r#"{"preferred_min_throughput":{"p50":"1"}}"#,
         r#"{"quantizations":["int3"]}"#,

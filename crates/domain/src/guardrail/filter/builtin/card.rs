@@ -65,8 +65,16 @@ fn has_plausible_grouping(text: &str, groups: &[Group], place: Range<usize>) -> 
     }
     let Some((last, before)) = window.split_last() else { return false };
     let Some(size) = before.first().map(|group| group.len()) else { return true };
-    let sizes = || window.iter().map(|group| group.len());
-    if sizes().eq([4, 6, 5]) || sizes().eq([4, 6, 4]) {
+    // As printed on cards, also where a separator is missing: an invisible character may have stood there.
+    let mut whole = 0;
+    let ends: Vec<usize> = window
+        .iter()
+        .map(|group| {
+            whole += group.len();
+            whole
+        })
+        .collect();
+    if ends.iter().all(|end| end % 4 == 0) || whole < 16 && ends.iter().all(|end| [4, 10, whole].contains(end)) {
         return true;
     }
     let is_even = before.iter().all(|group| group.len() == size) && last.len() <= size;
