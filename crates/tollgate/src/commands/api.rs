@@ -431,7 +431,7 @@ fn subject(path: &str) -> String {
     let kind = collection.strip_suffix('s').unwrap_or(collection);
     let name = percent_decode_str(name).decode_utf8_lossy();
     match &*name {
-        "" => kind.to_owned(),
+        "" => format!("{path} below --url (another base path, or another server)"),
         _ if collection == "keys" => kind.to_owned(),
         id if id.parse::<Uuid>().is_ok() || id.parse::<u32>().is_ok() => format!("{kind} {id}"),
         name => format!("{kind} {name:?}"),
@@ -519,7 +519,7 @@ mod tests {
             ("/guardrails/x/versions/3/restore", "version 3"),
             ("/containers/c/files/f", "file \"f\""),
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
-            ("/keys", "key"),
+            ("/keys", "/keys below --url (another base path, or another server)"),
             ("/model/acme/judge", "model \"acme/judge\""),
             ("/models/acme/judge/endpoints", "model \"acme/judge\""),
             ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
