@@ -59,7 +59,7 @@ pub use journal::{AdoptionSettings, StoreJournal, StoreJournalSettings, StoreJou
 pub use lifecycle::PoolStatus;
 pub use repositories::*;
 pub use schema::MigrationState;
-pub use settings::{StorageSettings, Synchronous};
+pub use settings::{READ_CONNECTIONS, StorageSettings, Synchronous};
 pub use sqlite::copy_database;
 pub use transfer::{CopyError, CopyProgress, StoreCopy, TableContent, UnfinishedCopy};
 pub use usage::{ChangedMonths, SeaOrmRejectionStore, SeaOrmUsageRepository, UsageMonths};

@@ -22,7 +22,7 @@ use sea_orm::{
 use crate::connections::{CallLimits, PostgresPool, Reachability, Transaction};
 use crate::errors::store_error;
 use crate::postgres_tls;
-use crate::settings::StorageSettings;
+use crate::settings::{READ_CONNECTIONS, StorageSettings};
 
 /// The number of the lock that writers of one database take in turn. Any constant will do.
 const WRITE_LOCK: i64 = 0x746f_6c6c_6761_7465;
@@ -67,7 +67,7 @@ pub(crate) fn pools(settings: &StorageSettings) -> Result<PostgresPools, StoreEr
         .connect_lazy_with(options.clone());
     Ok(PostgresPools {
         writer: pool(1),
-        readers: pool(settings.read_connections.max(1)),
+        readers: pool(READ_CONNECTIONS),
         schema: SqlxPostgresConnector::from_sqlx_postgres_pool(schema),
         options,
     })

@@ -20,8 +20,6 @@ pub struct StorageSettings {
     /// The longest wait of an operation for a connection, and again for a lock of another process, before it fails as
     /// unavailable.
     pub busy_timeout: Duration,
-    /// Most connections for reading; at least 1.
-    pub read_connections: u32,
     /// The largest size of the file; writes to a full database fail as unavailable. `None` is the limit of SQLite. Only
     /// tests set it: without it, they would need a full disk to see that a failed write leaves no lock and no part.
     pub max_bytes: Option<u64>,
@@ -37,10 +35,13 @@ impl fmt::Debug for StorageSettings {
         f.debug_struct("StorageSettings")
             .field("synchronous", &self.synchronous)
             .field("busy_timeout", &self.busy_timeout)
-            .field("read_connections", &self.read_connections)
             .finish_non_exhaustive()
     }
 }
+
+/// The connections for reading: answers do not wait for the database, so lists and sums share a few. They count
+/// against the connections of a PostgreSQL server, for each replica.
+pub const READ_CONNECTIONS: u32 = 4;
 
 /// The durability of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +60,6 @@ impl StorageSettings {
             url: url.into(),
             synchronous: Synchronous::Normal,
             busy_timeout: Duration::from_secs(5),
-            read_connections: 4,
             max_bytes: None,
             use_server_clock: true,
             encryption_key: KeySetting::Unset,

@@ -14,7 +14,7 @@ use crate::checkpoint::Commits;
 use crate::errors::driver_error;
 pub(crate) use parts::{DataVersion, DataVersionReader, DatabaseFile, Durability, DurableConnection, SqliteParts};
 
-use crate::settings::{Access, Location, StorageSettings, Synchronous, private_file};
+use crate::settings::{Access, Location, READ_CONNECTIONS, StorageSettings, Synchronous, private_file};
 
 /// The size to which the write-ahead log is truncated at a restart, in bytes. Twice the restart length of a serving
 /// process: a file that is neither truncated nor grown is overwritten in place, which is cheapest.
@@ -74,8 +74,7 @@ fn page_count(bytes: u64) -> String {
 
 /// Returns the pool of reading connections; each is opened on first use.
 pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> SqlitePool {
-    pool(settings, settings.read_connections.max(1))
-        .connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
+    pool(settings, READ_CONNECTIONS).connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
 }
 
 /// Opens a connection outside of any pool that sees the commits of all others.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::api_key::Principal;
-use domain::decision::{DraftBounds, TakenTokens};
+use domain::decision::TakenTokens;
 use domain::rate::RateLimitError;
 use domain::system::LineLimit;
 use domain::usage::RejectionReason;
@@ -81,8 +81,6 @@ pub struct HttpSettings {
     pub wire_names: WireNames,
     /// The maximum size of a JSON body, in bytes.
     pub max_json_bytes: usize,
-    /// The bounds on the content of a Decisions request.
-    pub draft_bounds: DraftBounds,
     /// The bounds on in-flight operations and on the memory of their bodies.
     pub admission: AdmissionSettings,
     /// The deadlines and bounds of each connection.

@@ -22,7 +22,7 @@ pub struct SeededKey {
 
 /// Adds `count` inference keys to a workspace and returns them in the order of their creation.
 pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<SeededKey>> {
-    let settings = StorageSettings { read_connections: 1, ..StorageSettings::new(database_url) };
+    let settings = StorageSettings::new(database_url);
     let repository = SeaOrmApiKeyRepository::new(Database::open(&settings, Arc::new(SystemClock::new())).await?);
     let name = ApiKeyName::try_new("bench")?;
     let created_at = SystemClock::new().now();

@@ -211,8 +211,6 @@ fn configuration(mode: &str, provider: &str) -> String {
 [storage]
 synchronous = "{mode}"
 busy_timeout_ms = 1000
-[limits]
-max_trace_bytes = 65536
 [[providers]]
 slug = "alpha"
 name = "Alpha AI"

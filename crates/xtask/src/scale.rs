@@ -39,7 +39,7 @@ pub struct Options {
     /// Time of a commit beside its statements, in microseconds: a write to the log and its sync.
     #[arg(long, default_value_t = 1_000.0)]
     commit_us: f64,
-    /// Connections of a replica: one writes, `storage.read_connections` read, one receives notifications.
+    /// Connections of a replica: one writes, four read, one receives notifications.
     #[arg(long, default_value_t = 6)]
     connections: u32,
     /// Processors of the server.

@@ -68,7 +68,7 @@ impl Fixture {
     ) -> Result<Option<Self>> {
         let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
         let base_url = alpha.base_url();
-        let toml = format!("{}[limits]\nmax_trace_bytes = 1048576\n", providers_toml(&base_url, &base_url, 5_000));
+        let toml = providers_toml(&base_url, &base_url, 5_000);
         let mut instance = Instance::new(&toml)?;
         let Some(disk) = SmallDisk::mount(&instance.path().join("small"), mebibytes)? else { return Ok(None) };
         let metrics = free_address()?;
@@ -95,9 +95,9 @@ impl Fixture {
         create_key(&self.gateway.instance, options).await
     }
 
-    /// Sends a request whose record takes about a mebibyte.
+    /// Sends a request whose record takes about 60 KiB.
     async fn decide(&self) -> Result<Reply> {
-        let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(1_000_000));
+        let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(60_000));
         let body = format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"s","trace":{trace}}}"#);
         self.gateway.server.decide(&self.gateway.inference.secret, body).await
     }
@@ -168,7 +168,7 @@ async fn full_journal_disk_rejects_requests_before_a_provider_is_called() -> Res
         }
         reply.ok()?;
         answered += 1;
-        ensure!(answered < 100, "the disk is never full");
+        ensure!(answered < 2_000, "the disk is never full");
     }
     for _ in 0..20 {
         fixture.decide().await?.envelope(503)?;
@@ -275,7 +275,7 @@ async fn full_database_disk_is_over_once_it_is_free() -> Result<()> {
 }
 
 fn padded_body() -> String {
-    let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(200_000));
+    let trace = format!(r#"{{"padding":"{}"}}"#, "x".repeat(60_000));
     format!(r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"s","trace":{trace}}}"#)
 }
 

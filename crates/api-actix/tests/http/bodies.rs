@@ -34,10 +34,8 @@ async fn malformed_bodies_return_400_with_reason() {
 
 #[tokio::test]
 async fn trace_above_bound_returns_400_on_every_wire() {
-    let mut setup = Setup::new().await;
-    setup.settings.draft_bounds.max_trace_bytes = 16;
-    let gateway = setup.start();
-    let trace = r#""trace":{"of":"just some labels"}"#;
+    let gateway = Setup::new().await.start();
+    let trace = format!(r#""trace":{{"of":"{}"}}"#, "x".repeat(65_528));
     let bodies = [
         ("/v1/systemone", r#""state":"s","questions":{"q":{"type":"noul","instructions":"?"}}"#),
         ("/v1/decisions", r#""input":"s","questions":[{"type":"predicate","name":"q","instructions":"?"}]"#),
@@ -51,7 +49,7 @@ async fn trace_above_bound_returns_400_on_every_wire() {
         let reply = gateway.send("POST", path, &headers, body.as_bytes()).await;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
         assert!(matches!(reply.status, 400 | 422), "{path}: {text}");
-        assert!(text.contains("must take at most 16 bytes as JSON, not 25"), "{path}: {text}");
+        assert!(text.contains("must take at most 65536 bytes as JSON, not 65537"), "{path}: {text}");
     }
 }
 

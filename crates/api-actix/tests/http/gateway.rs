@@ -20,9 +20,9 @@ use domain::budget::{
 };
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, DecisionSettings, DraftBounds, ExplainGuardrail, ExplainGuardrailPorts, FindRecord,
-    GenerationNames, GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, ResolvePreset, SubmitDecision,
-    SumUsage, SumUsagePorts, TestProvider, TestProviders, UsageNames,
+    DecisionProvider, DecisionSettings, ExplainGuardrail, ExplainGuardrailPorts, FindRecord, GenerationNames,
+    GetGeneration, ListGenerations, MeterTokens, ProviderAnswer, ResolvePreset, SubmitDecision, SumUsage,
+    SumUsagePorts, TestProvider, TestProviders, UsageNames,
 };
 use domain::error::StoreError;
 use domain::evidence::{LabelAnswers, ListEvidence, SubmitFeedback};
@@ -164,7 +164,6 @@ impl Setup {
                 base_path: BASE.to_owned(),
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
-                draft_bounds: DraftBounds::default(),
                 admission: AdmissionSettings::default(),
                 connection: ConnectionSettings::default(),
                 body_timeout: Duration::from_mins(1),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use api_actix::{AdmissionSettings, PROCESSING_COPIES};
-use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use serde::Deserialize;
@@ -24,7 +23,6 @@ type PerMinute = Within<u32, 1, 4_294_967_295>;
 #[serde(deny_unknown_fields)]
 pub struct RawLimits {
     max_json_bytes: Option<Positive<usize>>,
-    max_trace_bytes: Option<Within<usize, 2, MIB>>,
     max_file_bytes: Option<Positive<u64>>,
     workspace_quota_bytes: Option<u64>,
     workspace_record_bytes_per_day: Option<u64>,
@@ -45,12 +43,8 @@ pub fn limits(section: &Section<RawLimits>) -> Result<LimitsConfig, ConfigError>
         requests_per_minute: requests.map(Within::get),
         tokens_per_minute: tokens.map(Within::get),
     };
-    let default_bounds = DraftBounds::default();
     Ok(LimitsConfig {
         max_json_bytes,
-        draft_bounds: DraftBounds {
-            max_trace_bytes: section.max_trace_bytes.map_or(default_bounds.max_trace_bytes, Within::get),
-        },
         max_file_bytes: section.max_file_bytes.map_or(100 * MIB, Positive::get),
         workspace_quota_bytes: section.workspace_quota_bytes.unwrap_or(10_240 * MIB),
         workspace_record_bytes_per_day: Some(record_bytes).filter(|bytes| *bytes > 0),

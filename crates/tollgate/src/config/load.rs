@@ -10,7 +10,7 @@ use super::limits::{limits, retention};
 use super::providers::providers;
 use super::rate_limits::rate_limits;
 use super::reload::restart_values;
-use super::routing::{RawRouting, models, money, throttling, unknown_usage};
+use super::routing::{RawRouting, models, money, unknown_usage};
 use super::server::{RawEgress, log, max_stale_keys, sandbox, server};
 use super::storage::{blobs, journal, storage};
 use super::telemetry::telemetry;
@@ -68,7 +68,6 @@ fn build(file: Option<&Path>, tree: &Tree, environment: &Environment) -> Result<
         limits,
         rate_limits: rate_limits(&tree.section("rate_limits")?, environment)?,
         seed: tree.section::<RawRouting>("routing")?.seed,
-        throttling: throttling(&tree.section("throttling")?),
         retention: retention(&tree.section("retention")?)?,
         allow_private_addresses: egress.allow_private_addresses.unwrap_or(false),
         telemetry: telemetry(&tree.section("telemetry")?, environment)?,

@@ -5,11 +5,10 @@ use super::{Config, RestartValues, SandboxConfig, schema};
 
 /// Keys of sections that are not repeated and that a reload applies. The lists `[[providers]]`, `[[endpoints]]` and
 /// `[[models]]` are applied too.
-const RELOADABLE: [(&str, &[&str]); 4] = [
+const RELOADABLE: [(&str, &[&str]); 3] = [
     ("sandbox", &["enabled", "errors"]),
     ("log", &["filter"]),
     ("money", &["max_tokens_per_byte", "unpriced_models", "default_usd_per_token"]),
-    ("throttling", &["auth_backoff_ms"]),
 ];
 
 /// Returns true if a reload applies the key.
@@ -35,7 +34,6 @@ impl Config {
         config.sandbox = self.sandbox.reloaded(loaded.sandbox);
         config.log.server_filter = loaded.log.server_filter;
         config.money = loaded.money;
-        config.throttling = loaded.throttling;
         config
     }
 
@@ -92,7 +90,6 @@ mod tests {
         let loaded = read(
             "[server]\nlisten = \"127.0.0.1:2\"\n[sandbox]\nenabled = false\n[log]\nfilter = \"debug\"\n\
              [money]\nunreported_usage = \"free\"\nunpriced_models = \"free\"\n[limits]\nrequest_timeout_ms = 7\n\
-             [throttling]\nauth_backoff_ms = 3\n\
              [routing]\nseed = 1\n\
              [[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n\
              [[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n[[models]]\nmodel = \"a/b\"\n",
@@ -101,7 +98,6 @@ mod tests {
         assert_eq!((next.providers.len(), next.endpoints.len(), next.models.len()), (1, 1, 1));
         assert_eq!((next.sandbox.enabled, next.log.server_filter.as_deref()), (false, Some("debug")));
         assert_eq!(next.money, loaded.money);
-        assert_eq!(next.throttling.auth_backoff.as_millis(), 3);
         assert_eq!((&next.server, &next.limits, next.seed), (&running.server, &running.limits, None));
         let expected = ["limits.request_timeout_ms", "money.unreported_usage", "routing.seed", "server.listen"];
         assert_eq!(running.restart_keys(&loaded), expected);

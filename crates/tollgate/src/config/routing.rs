@@ -3,7 +3,6 @@
 use domain::decision::{Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnpricedModels};
 use domain::model::ModelId;
 use domain::money::Price;
-use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
 use serde::Deserialize;
 
@@ -112,18 +111,4 @@ fn unpriced_models(section: &Section<RawMoney>) -> Result<UnpricedModels, Config
         Ok(price) if price > Price::ZERO => Ok(UnpricedModels::DefaultPrice(price)),
         _ => Err(section.fault("default_usd_per_token", "must be a price in USD per token, above 0")),
     }
-}
-
-/// The keys of `[throttling]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawThrottling {
-    // A back-off is at most a minute.
-    auth_backoff_ms: Option<Millis<0, 60_000>>,
-}
-
-/// Checks `[throttling]`.
-pub fn throttling(section: &Section<RawThrottling>) -> HealthPolicy {
-    let constants = HealthPolicy::default();
-    HealthPolicy { auth_backoff: section.auth_backoff_ms.map_or(constants.auth_backoff, Millis::get), ..constants }
 }

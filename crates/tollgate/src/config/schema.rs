@@ -7,7 +7,7 @@ use super::endpoints::RawEndpoint;
 use super::limits::{RawLimits, RawRetention};
 use super::providers::{RawCapabilities, RawProvider};
 use super::rate_limits::RawRateLimits;
-use super::routing::{RawModel, RawMoney, RawRouting, RawThrottling};
+use super::routing::{RawModel, RawMoney, RawRouting};
 use super::server::{RawEgress, RawKeys, RawLog, RawSandbox, RawServer};
 use super::storage::{RawJournal, RawStorage};
 use super::telemetry::RawTelemetry;
@@ -24,7 +24,7 @@ pub struct SectionSchema {
 }
 
 /// All sections.
-pub static SECTIONS: LazyLock<[SectionSchema; 18]> = LazyLock::new(|| {
+pub static SECTIONS: LazyLock<[SectionSchema; 17]> = LazyLock::new(|| {
     let table = |name, keys| SectionSchema { name, is_list: false, keys };
     let list = |name, keys| SectionSchema { name, is_list: true, keys };
     [
@@ -45,7 +45,6 @@ pub static SECTIONS: LazyLock<[SectionSchema; 18]> = LazyLock::new(|| {
         table("egress", keys::<RawEgress>()),
         table("telemetry", keys::<RawTelemetry>()),
         table("routing", keys::<RawRouting>()),
-        table("throttling", keys::<RawThrottling>()),
     ]
 });
 

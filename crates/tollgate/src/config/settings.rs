@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use adapters_valkey::ValkeySettings;
 use api_actix::{AdmissionSettings, WireNames};
-use domain::decision::{DraftBounds, ModelOptions, TokenFactor, UnpricedModels};
+use domain::decision::{ModelOptions, TokenFactor, UnpricedModels};
 use domain::model::ModelId;
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
-use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
 use http_client::ProxySettings;
 use http_server::ConnectionSettings;
@@ -51,8 +50,6 @@ pub struct Config {
     pub money: MoneyConfig,
     /// `routing.seed`: the seed of the random numbers; `None` draws one at each start.
     pub seed: Option<u64>,
-    /// `[throttling]`
-    pub throttling: HealthPolicy,
     /// `[retention]`
     pub retention: RetentionPolicy,
     /// `egress.allow_private_addresses`: true if traces may be sent to addresses of private networks.
@@ -120,8 +117,6 @@ pub struct StorageConfig {
     pub synchronous_full: bool,
     /// The time that a writer waits for another one.
     pub busy_timeout: Duration,
-    /// Connections for reads.
-    pub read_connections: u32,
     /// The key that encrypts the secrets of destinations.
     pub encryption_key: Option<NamedSecret>,
 }
@@ -236,8 +231,6 @@ pub struct FolderConfig {
 pub struct LimitsConfig {
     /// The maximum size of a JSON body in bytes.
     pub max_json_bytes: usize,
-    /// The bounds of a Decisions request.
-    pub draft_bounds: DraftBounds,
     /// The maximum size of a promoted file in bytes.
     pub max_file_bytes: u64,
     /// The maximum size of a workspace's documents in bytes.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::bucket::{RawBlobs, bucket};
 use super::section::Section;
-use super::values::{Millis, Positive, Within};
+use super::values::{Millis, Within};
 use super::{
     BlobsConfig, Config, ConfigError, DatabaseUrl, Environment, FolderConfig, JournalConfig, JournalSync, NamedSecret,
     SecretSource, StorageConfig, urls,
@@ -29,7 +29,6 @@ pub struct RawStorage {
     url: Option<String>,
     synchronous: Option<Synchronous>,
     busy_timeout_ms: Option<u64>,
-    read_connections: Option<Positive<u32>>,
     encryption_key: Option<SecretSource>,
 }
 
@@ -58,7 +57,6 @@ pub fn storage(section: &Section<RawStorage>, environment: &Environment) -> Resu
         file,
         synchronous_full: section.synchronous == Some(Synchronous::Full),
         busy_timeout: Duration::from_millis(section.busy_timeout_ms.unwrap_or(5_000)),
-        read_connections: section.read_connections.map_or(4, Positive::get),
         encryption_key,
     })
 }

@@ -39,7 +39,6 @@ fn every_key_has_a_default() {
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
     assert_eq!(config.blobs.folder().unwrap().root.to_str(), Some("tollgate-data/blobs"));
     assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
-    assert_eq!(config.limits.draft_bounds.max_trace_bytes, 65_536);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
     assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(100));
@@ -76,7 +75,6 @@ fn every_key_is_read() {
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
         synchronous = "full"
         busy_timeout_ms = 100
-        read_connections = 2
         [keys]
         max_stale_ms = 0
         [journal]
@@ -86,7 +84,6 @@ fn every_key_is_read() {
         quiet_period_ms = 21
         [limits]
         max_json_bytes = 1_000
-        max_trace_bytes = 2
         max_file_bytes = 5368709120
         workspace_quota_bytes = 0
         requests_per_minute = 60
@@ -129,7 +126,7 @@ fn every_key_is_read() {
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full);
     assert_eq!(config.sandbox, SandboxConfig { enabled: true, errors: true });
-    assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
+    assert_eq!(config.limits.max_file_bytes, 5_368_709_120);
     assert_eq!(config.limits.workspace_quota_bytes, 0);
     assert_eq!(config.blobs.folder().unwrap().quiet_period, Duration::from_millis(21));
     assert_eq!(config.max_stale_keys, Duration::ZERO);
@@ -341,7 +338,7 @@ fn wrong_value_in_file_is_an_error_even_if_a_variable_overrides_it() {
 fn wrong_kind_error_names_origin() {
     assert_eq!(fault("[server]\nlisten = 8080\n"), "tollgate.toml, line 2: server.listen must be a string");
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
-    assert!(fault("[limits]\nmax_trace_bytes = 1\n").ends_with("must be 2 to 1048576"));
+    assert!(fault("[limits]\nrequests_per_minute = 0\n").ends_with("must be 1 to 4294967295"));
     assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
     assert!(fault("[limits]\nmax_in_flight = 0\n").ends_with("must be more than 0"));
     let small = fault("[limits]\nmax_json_bytes = 1000\nbody_memory_bytes = 7998\n");

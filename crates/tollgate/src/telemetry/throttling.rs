@@ -174,7 +174,7 @@ mod tests {
         report(&board, Observation::from(&AttemptFailure::from_status(401, None)), start);
         assert_eq!(changes_of(&mut log, start), [("failing".to_owned(), true)]);
 
-        let next = Arc::new(board.succeeded_by(&[None, Some(0), Some(1)], policy));
+        let next = Arc::new(board.succeeded_by(&[None, Some(0), Some(1)]));
         log.follow(routing(&["new", "healthy", "failing"], &next));
         assert!(changes_of(&mut log, start).is_empty(), "throttling is logged once, reload or not");
         let later = start + policy.auth_backoff;
@@ -192,10 +192,10 @@ mod tests {
         let start = Duration::from_secs(1);
         report(&board, Observation::from(&AttemptFailure::from_status(401, None)), start);
         assert_eq!(changes_of(&mut log, start).len(), 1);
-        let next = Arc::new(board.succeeded_by(&[Some(0)], policy));
+        let next = Arc::new(board.succeeded_by(&[Some(0)]));
         log.follow(routing(&["healthy"], &next));
         assert!(changes_of(&mut log, start).is_empty());
-        let back = Arc::new(next.succeeded_by(&[Some(0), None], policy));
+        let back = Arc::new(next.succeeded_by(&[Some(0), None]));
         log.follow(routing(&["healthy", "failing"], &back));
         assert!(changes_of(&mut log, start).is_empty(), "it was removed, so its recovery is no event");
     }

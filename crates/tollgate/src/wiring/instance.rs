@@ -139,7 +139,6 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
         base_path: config.server.base_path.clone(),
         wire_names: config.server.wire_names,
         max_json_bytes: config.limits.max_json_bytes,
-        draft_bounds: config.limits.draft_bounds,
         admission: config.limits.admission,
         connection: config.server.connection,
         body_timeout: BODY_TIMEOUT,

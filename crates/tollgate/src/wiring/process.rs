@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 use std::{io, thread};
 
+use adapters_storage::READ_CONNECTIONS;
 use adapters_system::DescriptorLimit;
 use anyhow::bail;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -123,7 +124,7 @@ fn needed(config: &Config, processors: usize) -> u64 {
     let waiting = workers.saturating_add(1).saturating_mul(WAITING_CONNECTIONS);
     let connections = places.saturating_add(measures).saturating_add(waiting);
     let operations = number(config.limits.admission.max_in_flight).min(places);
-    let database = u64::from(config.storage.read_connections) + OTHER_DATABASE_CONNECTIONS;
+    let database = u64::from(READ_CONNECTIONS) + OTHER_DATABASE_CONNECTIONS;
     connections
         .saturating_add(operations.saturating_mul(PER_OPERATION))
         .saturating_add(database.saturating_mul(PER_DATABASE_CONNECTION))
@@ -206,8 +207,8 @@ mod tests {
     fn needed_descriptors_depend_on_configuration() {
         let of = |text: &str| needed(&load_text(None, text, &Environment::default()).unwrap(), 4);
         assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 8 + 128);
-        let small = "[server]\nworkers = 2\nmax_connections_per_worker = 16\n[storage]\nread_connections = 1\n";
-        assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 5 + 128);
+        let small = "[server]\nworkers = 2\nmax_connections_per_worker = 16\n";
+        assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 8 + 128);
         let measured = small.replace("workers", "metrics_listen = \"127.0.0.1:9100\"\nworkers");
         assert_eq!(of(&measured), of(small) + 64);
         let huge = format!("[server]\nmax_connections_per_worker = {}\n", i64::MAX);

@@ -17,7 +17,9 @@ use domain::guardrail::{KnownNames, ListPermittedModels};
 use domain::model::{Catalogue, CountModels, FindCallableModel, ListModels};
 use domain::observability::ManageDestinations;
 use domain::operation::{LoadedConfiguration, PauseProvider};
-use domain::routing::{EndpointDirectory, HealthBoard, ListEndpoints, ListProviders, PauseDetector, PausedProviders};
+use domain::routing::{
+    EndpointDirectory, HealthBoard, HealthPolicy, ListEndpoints, ListProviders, PauseDetector, PausedProviders,
+};
 use domain::system::{Randomness, TimeSource};
 use tokio::sync::watch;
 
@@ -165,9 +167,9 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
 const PAUSE_TOLERANCE: Duration = Duration::from_millis(500);
 
 /// Returns a health board of every endpoint, without observations.
-pub fn health(config: &Config, endpoints: &EndpointDirectory, paused: PausedProviders) -> Arc<HealthBoard> {
+pub fn health(endpoints: &EndpointDirectory, paused: PausedProviders) -> Arc<HealthBoard> {
     let detector = PauseDetector::new(HEARTBEAT, PAUSE_TOLERANCE);
-    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling, detector).with_paused(paused))
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), HealthPolicy::default(), detector).with_paused(paused))
 }
 
 /// Replaces the providers, the endpoints and the rules of routing of a running server.
@@ -201,7 +203,7 @@ impl Reloader {
     ) -> Self {
         let endpoints = Arc::clone(&upstreams.endpoints);
         let routing = Routing {
-            health: health(config, &endpoints, parts.paused.clone()),
+            health: health(&endpoints, parts.paused.clone()),
             endpoints,
             provider: Arc::clone(&upstreams.provider),
             source: ConfigurationSource::new(config, environment, parts.stores.clock.now()),
@@ -262,7 +264,7 @@ impl Reloader {
 
     fn put_in_force(&mut self, config: Config, upstreams: Upstreams) {
         let routing = Routing {
-            health: Arc::new(self.health(&config, &upstreams)),
+            health: Arc::new(self.health(&upstreams)),
             endpoints: Arc::clone(&upstreams.endpoints),
             provider: Arc::clone(&upstreams.provider),
             source: ConfigurationSource::new(&config, &self.environment, self.parts.stores.clock.now()),
@@ -276,9 +278,9 @@ impl Reloader {
         self.upstreams = upstreams;
     }
 
-    fn health(&self, config: &Config, upstreams: &Upstreams) -> HealthBoard {
+    fn health(&self, upstreams: &Upstreams) -> HealthBoard {
         let previous = self.upstreams.indices_in(upstreams);
-        self.routing.borrow().health.succeeded_by(&previous, config.throttling)
+        self.routing.borrow().health.succeeded_by(&previous)
     }
 }
 
@@ -338,17 +340,16 @@ mod tests {
     }
 
     #[test]
-    fn board_has_every_endpoint_and_the_configured_policy() {
+    fn board_has_every_endpoint_and_a_back_off_of_5_seconds() {
         let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
-        let config = read("[throttling]\nauth_backoff_ms = 7_000\n");
-        let board = health(&config, &endpoints, PausedProviders::default());
-        assert_eq!((board.len(), board.policy().auth_backoff), (2, Duration::from_secs(7)));
+        let board = health(&endpoints, PausedProviders::default());
+        assert_eq!((board.len(), board.policy().auth_backoff), (2, Duration::from_secs(5)));
         let wall = chrono::DateTime::UNIX_EPOCH;
         let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
         assert_eq!((beat(0), beat(600), beat(1_000)), (None, None, None));
         assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 500 ms more");
         let none = EndpointDirectory::new(Vec::new());
-        assert!(health(&read(""), &none, PausedProviders::default()).is_empty());
+        assert!(health(&none, PausedProviders::default()).is_empty());
     }
 }

@@ -330,7 +330,6 @@ pub fn storage_settings(storage: &StorageConfig) -> StorageSettings {
     StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
-        read_connections: storage.read_connections,
         encryption_key: match storage.read_encryption_key() {
             Ok(None) => KeySetting::Unset,
             Ok(Some(key)) => KeySetting::Key(key),

@@ -1,7 +1,7 @@
 //! `POST …/guardrails/{id}/explain`: explains how a request would be handled, without sending it.
 
 use domain::budget::LimitStatus;
-use domain::decision::{Decider, DecisionRequest, DraftBounds, EndpointVerdict, Explanation, Verdict};
+use domain::decision::{Decider, DecisionRequest, EndpointVerdict, Explanation, Verdict};
 use domain::json::JsonText;
 use domain::model::ModelId;
 use domain::question::ProviderInput;
@@ -35,7 +35,7 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
     let inner = inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?;
     let permit = call.permit();
     let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
-    let request = request(inner, call.gateway.settings.draft_bounds, hold)?;
+    let request = request(inner, hold)?;
     let routed = call.routed();
     let resolved = routed.explain_guardrail.resolve(by, &call.id()?, key_hash.as_deref(), request).await?;
     if let Some((questions, permit)) = resolved.preset_questions().zip(permit) {
@@ -47,18 +47,14 @@ async fn handle(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
 }
 
 /// Reads the request in any format that a Decisions path accepts.
-fn request(
-    body: JsonText<'_>,
-    bounds: DraftBounds,
-    hold: impl FnOnce(usize) -> Result<(), ApiError>,
-) -> Result<DecisionRequest, ApiError> {
+fn request(body: JsonText<'_>, hold: impl FnOnce(usize) -> Result<(), ApiError>) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
         return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
     }
     let [state, input] = read_members(body.get(), &["state", "input"])?;
     let entry = if state.is_none() && input.is_some() { Entry::AnyShape } else { Entry::Contract };
     let parsed = detection::read(entry, body.get(), Vec::new(), hold).map_err(|(_, error)| error)?;
-    Ok(parsed.draft.check_within(bounds)?)
+    Ok(parsed.draft.check()?)
 }
 
 /// A request to explain.

@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{HeaderMap, HeaderName};
 use domain::api_key::InferenceKey;
-use domain::decision::{AssetPart, DecisionDraft, DecisionRequest, DraftBounds};
+use domain::decision::{AssetPart, DecisionDraft, DecisionRequest};
 use domain::system::WorkOwner;
 use wires::client::ErrorLocation;
 use wires::formats::ResponseFormat;
@@ -36,26 +36,24 @@ pub(super) async fn receive(
         entry,
         under_base: call.under_base,
         session: session_id(call.request.headers()),
-        bounds: call.gateway.settings.draft_bounds,
         permit: call.permit(),
     };
     call.parse(WorkOwner::Workspace(key.workspace_id()), body.len(), move || unparsed.read(body, parts)).await
 }
 
-/// A request body before parsing, with the entry, the session header and the bounds that apply to it.
+/// A request body before parsing, with the entry, the session header and the permit that apply to it.
 struct UnparsedDecision {
     entry: Entry,
     under_base: bool,
     /// The session of the header, which applies only if the body has none.
     session: Result<Option<String>, ApiError>,
-    bounds: DraftBounds,
     permit: Option<InFlightPermit>,
 }
 
 impl UnparsedDecision {
     /// Parses the body into a request and its response format.
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<ReceivedRequest, ApiError> {
-        let Self { entry, under_base, session, bounds, permit } = self;
+        let Self { entry, under_base, session, permit } = self;
         let in_format = |shape| ErrorFormat::for_entry(entry, shape, under_base);
         let hold = |bytes| permit.as_ref().map_or(Ok(()), |permit| permit.memory().hold_structures(bytes));
         let parsed = detection::read(entry, body.text()?, parts, hold);
@@ -65,7 +63,7 @@ impl UnparsedDecision {
         let format = in_format(Some(parsed.response_format.shape()));
         let request = with_session(parsed.draft, session).and_then(|draft| {
             hold(draft.structure_bytes())?;
-            Ok(draft.check_within(bounds)?)
+            Ok(draft.check()?)
         });
         let request = request.map_err(|error| error.format(format))?;
         Ok(ReceivedRequest { request, response_format: parsed.response_format, body_bytes })

@@ -56,19 +56,8 @@ pub struct DecisionDraft {
     pub partial: Option<Json>,
 }
 
-/// Configurable limits of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DraftBounds {
-    /// The longest `trace`, in bytes of JSON.
-    pub max_trace_bytes: usize,
-}
-
-impl Default for DraftBounds {
-    fn default() -> Self {
-        Self { max_trace_bytes: 64 << 10 }
-    }
-}
-
+/// The longest `trace`, in bytes of JSON: room for labels of a request, which every usage record stores.
+const MAX_TRACE_BYTES: usize = 64 << 10;
 /// The most characters of `session_id` and `user`.
 const MAX_LABEL_CHARS: usize = 256;
 /// The most models of one request.
@@ -102,14 +91,6 @@ impl DecisionDraft {
         count_commas(questions).saturating_mul(BYTES_PER_QUESTION)
     }
 
-    /// Validates with the default limits, as [`Self::check_within`].
-    ///
-    /// # Errors
-    /// The first violation, with its path.
-    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
-        self.check_within(DraftBounds::default())
-    }
-
     /// Validates everything that needs no catalogue.
     ///
     /// Questions are *typed* if they are an object and any member looks like a question; then every member is
@@ -117,7 +98,7 @@ impl DecisionDraft {
     ///
     /// # Errors
     /// The first violation, with its path.
-    pub fn check_within(self, bounds: DraftBounds) -> Result<DecisionRequest, InvalidDecision> {
+    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
         let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
             typed if preset::preset_slug(&model).is_some() => preset::no_questions(typed, self.questions)?,
@@ -141,7 +122,7 @@ impl DecisionDraft {
             Some(id) => Some(id),
             None => self.session_id_header.map(|id| within_limit(id, "x-session-id")).transpose()?,
         };
-        let trace = present(self.trace).map(|trace| trace_within(trace, bounds.max_trace_bytes)).transpose()?;
+        let trace = present(self.trace).map(check_trace).transpose()?;
         let partial = match present(self.partial) {
             None => false,
             Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
@@ -223,13 +204,13 @@ fn label(member: Option<Json>, path: &str) -> Result<Option<String>, InvalidDeci
         .transpose()
 }
 
-fn trace_within(trace: Json, max_bytes: usize) -> Result<Json, InvalidDecision> {
+fn check_trace(trace: Json) -> Result<Json, InvalidDecision> {
     if trace.kind() != JsonKind::Object {
         return Err(InvalidDecision::new("trace", "must be an object"));
     }
     let bytes = trace.text().len();
-    if bytes > max_bytes {
-        let fault = format!("must take at most {max_bytes} bytes as JSON, not {bytes}; send less metadata");
+    if bytes > MAX_TRACE_BYTES {
+        let fault = format!("must take at most {MAX_TRACE_BYTES} bytes as JSON, not {bytes}; send less metadata");
         return Err(InvalidDecision::new("trace", fault));
     }
     Ok(trace)

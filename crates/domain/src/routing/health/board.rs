@@ -51,17 +51,15 @@ impl HealthBoard {
 
     /// Creates the board of a changed configuration. `previous` has the index in this board of each endpoint that is
     /// the same as before, or `None` for a new endpoint. Both boards share the health of the same endpoints, so that
-    /// attempts that began before the change still count, the detector of pauses and the paused providers. With another
-    /// policy all endpoints begin without state, because the counts depend on it.
+    /// attempts that began before the change still count, the detector of pauses and the paused providers.
     #[must_use]
-    pub fn succeeded_by(&self, previous: &[Option<usize>], policy: HealthPolicy) -> Self {
-        let keeps = self.policy == policy;
+    pub fn succeeded_by(&self, previous: &[Option<usize>]) -> Self {
         let health = |index: &Option<usize>| {
-            let same = index.filter(|_| keeps).and_then(|index| self.endpoints.get(index));
+            let same = index.and_then(|index| self.endpoints.get(index));
             same.map(Arc::clone).unwrap_or_default()
         };
         let endpoints = previous.iter().map(health).collect();
-        Self { policy, endpoints, pauses: Arc::clone(&self.pauses), paused: self.paused.clone() }
+        Self { policy: self.policy, endpoints, pauses: Arc::clone(&self.pauses), paused: self.paused.clone() }
     }
 
     /// Returns the policy.

@@ -1,7 +1,6 @@
-//! The settings of `[[models]]`, `[money]`, `[routing]` and `[throttling]`.
+//! The settings of `[[models]]`, `[money]` and `[routing]`.
 
 use domain::decision::{Hedging, ModelOptions, SingleFlightMode, TokenFactor, UnpricedModels};
-use domain::routing::HealthPolicy;
 use domain::usage::UnknownUsage;
 
 use super::*;
@@ -88,14 +87,4 @@ fn invalid_options_are_reported_with_origin() {
         let message = fault(text);
         assert!(message.contains(expected), "{text}: {message}");
     }
-}
-
-#[test]
-fn throttling_is_read() {
-    assert_eq!(read("").unwrap().throttling, HealthPolicy::default());
-    let policy = HealthPolicy { auth_backoff: Duration::from_secs(1), ..HealthPolicy::default() };
-    let read_policy = |lines: &str| read(&format!("[throttling]\n{lines}\n")).map(|config| config.throttling);
-    assert_eq!(read_policy("auth_backoff_ms = 1_000").unwrap(), policy);
-    let error = read_policy("auth_backoff_ms = 60_001").unwrap_err().to_string();
-    assert!(error.contains("auth_backoff_ms must be 0 to 60000"), "{error}");
 }
