@@ -25,16 +25,7 @@ pub struct CachedKeyGrants {
     lookups: Lookups,
 }
 
-type Grants = SharedFills<ApiKeyHash, Arc<KeyGrant>, Miss>;
-
-/// The reason for a look-up without a result to cache.
-#[derive(Debug, thiserror::Error)]
-enum Miss {
-    #[error("key or guardrail not found")]
-    NotFound,
-    #[error("the lookup failed")]
-    Store(#[source] StoreError),
-}
+type Grants = SharedFills<ApiKeyHash, Arc<KeyGrant>>;
 
 impl DropChanged for Grants {
     fn drop_changed(&self, changed: &Changed) {
@@ -67,21 +58,7 @@ impl CachedKeyGrants {
         if freshness == Freshness::Stale {
             self.watcher.refresh().await?;
         }
-        let look_up = async {
-            match self.inner.find(hash).await {
-                Ok(Some(grant)) => Ok(grant),
-                Ok(None) => Err(Miss::NotFound),
-                Err(error) => Err(Miss::Store(error)),
-            }
-        };
-        match self.grants.fill(*hash, look_up).await {
-            Ok(grant) => Ok(Some(grant)),
-            Err(miss) => match &*miss {
-                Miss::NotFound => Ok(None),
-                Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
-                Miss::Store(StoreError::Unavailable(_) | StoreError::Repeated) => Err(StoreError::unavailable(miss)),
-            },
-        }
+        self.grants.fill(*hash, self.inner.find(hash)).await
     }
 
     /// Returns the cache's status.
@@ -132,7 +109,7 @@ pub struct CachedPolicies {
     lookups: Lookups,
 }
 
-type Policies = SharedFills<Pair, Arc<Policy>, Miss>;
+type Policies = SharedFills<Pair, Arc<Policy>>;
 
 impl DropChanged for Policies {
     fn drop_changed(&self, changed: &Changed) {
@@ -165,35 +142,37 @@ impl CachedPolicies {
         self.lookups.status(self.policies.count())
     }
 
-    async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
-        let freshness = self.watcher.freshness().await.map_err(Miss::Store)?;
+    /// Returns the policy of a pair; `None` if one of its guardrails does not exist.
+    async fn policy(&self, pair: Pair) -> Result<Option<Arc<Policy>>, StoreError> {
+        let freshness = self.watcher.freshness().await?;
         if let Some(policy) = self.lookups.count(self.policies.get(&pair)) {
-            return Ok(policy);
+            return Ok(Some(policy));
         }
         // Boxed, because most look-ups are hits and should not reserve stack for misses.
         Box::pin(self.look_up(freshness, pair)).await
     }
 
-    async fn look_up(&self, freshness: Freshness, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+    async fn look_up(&self, freshness: Freshness, pair: Pair) -> Result<Option<Arc<Policy>>, StoreError> {
         if freshness == Freshness::Stale {
-            self.watcher.refresh().await.map_err(Miss::Store)?;
+            self.watcher.refresh().await?;
         }
         self.policies.fill(pair, self.make(pair)).await
     }
 
-    async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {
+    async fn make(&self, pair: Pair) -> Result<Option<Arc<Policy>>, StoreError> {
         let mut guardrails: Vec<Guardrail> = Vec::with_capacity(2);
         for id in [pair.0, pair.1].into_iter().flatten() {
             if guardrails.iter().all(|found| found.id != id) {
-                guardrails.push(self.guardrails.find(id).await.map_err(Miss::Store)?.ok_or(Miss::NotFound)?);
+                let Some(found) = self.guardrails.find(id).await? else { return Ok(None) };
+                guardrails.push(found);
             }
         }
         let ids: Vec<String> = guardrails.iter().map(|guardrail| guardrail.id.to_string()).collect();
         let policy = Policy::compile(guardrails).map_err(|fault| {
             let what = format!("the filters of guardrail {} cannot be used: {fault}", ids.join(" and "));
-            Miss::Store(StoreError::Corrupt(what))
+            StoreError::Corrupt(what)
         })?;
-        Ok(Arc::new(policy))
+        Ok(Some(Arc::new(policy)))
     }
 
     /// Returns the current guardrails of the key; none for a deleted key.
@@ -216,17 +195,11 @@ impl GuardrailPolicies for CachedPolicies {
             if pair == (None, None) {
                 return Ok(None);
             }
-            match self.policy(pair).await {
-                Ok(policy) => return Ok(Some(policy)),
-                Err(miss) => match &*miss {
-                    // Deleted since the key was looked up: the key has another guardrail by now, or none.
-                    Miss::NotFound => pair = Box::pin(self.now(key)).await?,
-                    Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
-                    Miss::Store(StoreError::Unavailable(_) | StoreError::Repeated) => {
-                        return Err(StoreError::unavailable(miss));
-                    }
-                },
+            if let Some(policy) = self.policy(pair).await? {
+                return Ok(Some(policy));
             }
+            // Deleted since the key was looked up: the key has another guardrail by now, or none.
+            pair = Box::pin(self.now(key)).await?;
         }
         // Never "no policy" for a key with a guardrail.
         Err(StoreError::unavailable("the guardrail of the key was not found"))

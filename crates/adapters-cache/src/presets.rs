@@ -20,16 +20,7 @@ pub struct CachedPresets {
     found: Arc<Found>,
 }
 
-type Found = SharedFills<(WorkspaceId, PresetSlug), Arc<DesignatedPreset>, Miss>;
-
-/// The reason for a look-up without a preset.
-#[derive(Debug, thiserror::Error)]
-enum Miss {
-    #[error("preset not found")]
-    NotFound,
-    #[error("the lookup failed")]
-    Store(#[source] StoreError),
-}
+type Found = SharedFills<(WorkspaceId, PresetSlug), Arc<DesignatedPreset>>;
 
 impl DropChanged for Found {
     fn drop_changed(&self, changed: &Changed) {
@@ -67,17 +58,7 @@ impl Presets for CachedPresets {
         if freshness == Freshness::Stale {
             self.watcher.refresh().await?;
         }
-        let look_up = async {
-            let found = self.repository.find(workspace_id, slug).await.map_err(Miss::Store)?;
-            found.map(Arc::new).ok_or(Miss::NotFound)
-        };
-        match self.found.fill(name, look_up).await {
-            Ok(found) => Ok(Some(found)),
-            Err(miss) => match &*miss {
-                Miss::NotFound => Ok(None),
-                Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
-                Miss::Store(StoreError::Unavailable(_) | StoreError::Repeated) => Err(StoreError::unavailable(miss)),
-            },
-        }
+        let look_up = async { Ok(self.repository.find(workspace_id, slug).await?.map(Arc::new)) };
+        self.found.fill(name, look_up).await
     }
 }

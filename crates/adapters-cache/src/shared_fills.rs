@@ -6,23 +6,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::error::StoreError;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tokio::sync::OnceCell;
 
 /// A read that all concurrent misses of the entry wait for.
-type Fill<V, E> = Arc<OnceCell<Result<V, Arc<E>>>>;
+type Fill<V> = Arc<OnceCell<Result<Option<V>, Arc<StoreError>>>>;
 
 /// Cached entries and pending reads.
 ///
 /// An entry is cached only if its read is still in `fills` when it ends. A change removes reads from `fills` and
 /// entries from the cache under one lock, so no outdated entry survives.
-pub(crate) struct SharedFills<K, V, E> {
+pub(crate) struct SharedFills<K, V> {
     entries: Cache<K, V>,
-    fills: Mutex<HashMap<K, Fill<V, E>>>,
+    fills: Mutex<HashMap<K, Fill<V>>>,
 }
 
-impl<K, V, E> SharedFills<K, V, E>
+impl<K, V> SharedFills<K, V>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
@@ -46,20 +47,27 @@ where
         self.entries.entry_count()
     }
 
-    /// Reads an entry, or waits for a pending read of it. Failures are shared but not cached.
-    pub(crate) async fn fill(&self, key: K, read: impl Future<Output = Result<V, E>>) -> Result<V, Arc<E>> {
+    /// Reads an entry, or waits for a pending read of it. Failures and missing entries are shared but not cached.
+    pub(crate) async fn fill(
+        &self,
+        key: K,
+        read: impl Future<Output = Result<Option<V>, StoreError>>,
+    ) -> Result<Option<V>, StoreError> {
         let fill = Arc::clone(self.fills().entry(key.clone()).or_default());
         let pending = PendingFill { fills: &self.fills, key: key.clone(), fill };
         let result = pending.fill.get_or_init(|| async { read.await.map_err(Arc::new) }).await;
         let mut fills = self.fills();
         if pending.is_current(&fills) {
             fills.remove(&key);
-            if let Ok(value) = result {
+            if let Ok(Some(value)) = result {
                 self.entries.insert(key, value.clone());
             }
         }
         drop(fills);
-        result.clone()
+        result.clone().map_err(|error| match &*error {
+            StoreError::Corrupt(what) => StoreError::Corrupt(what.clone()),
+            StoreError::Unavailable(_) | StoreError::Repeated => StoreError::unavailable(error),
+        })
     }
 
     /// Drops entries and pending reads of them.
@@ -82,26 +90,26 @@ where
         }
     }
 
-    fn fills(&self) -> MutexGuard<'_, HashMap<K, Fill<V, E>>> {
+    fn fills(&self) -> MutexGuard<'_, HashMap<K, Fill<V>>> {
         lock(&self.fills)
     }
 }
 
 /// One of the waiters for a read. The last one that leaves before the end of the read removes it.
-struct PendingFill<'a, K: Clone + Eq + Hash, V, E> {
-    fills: &'a Mutex<HashMap<K, Fill<V, E>>>,
+struct PendingFill<'a, K: Clone + Eq + Hash, V> {
+    fills: &'a Mutex<HashMap<K, Fill<V>>>,
     key: K,
-    fill: Fill<V, E>,
+    fill: Fill<V>,
 }
 
-impl<K: Clone + Eq + Hash, V, E> PendingFill<'_, K, V, E> {
+impl<K: Clone + Eq + Hash, V> PendingFill<'_, K, V> {
     /// Returns true unless a change dropped the read or its result is cached already.
-    fn is_current(&self, fills: &HashMap<K, Fill<V, E>>) -> bool {
+    fn is_current(&self, fills: &HashMap<K, Fill<V>>) -> bool {
         fills.get(&self.key).is_some_and(|current| Arc::ptr_eq(current, &self.fill))
     }
 }
 
-impl<K: Clone + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
+impl<K: Clone + Eq + Hash, V> Drop for PendingFill<'_, K, V> {
     fn drop(&mut self) {
         let mut fills = lock(self.fills);
         let is_current = self.is_current(&fills);
@@ -155,11 +163,11 @@ mod tests {
 
     use super::*;
 
-    type Fills = SharedFills<u32, u32, &'static str>;
+    type Fills = SharedFills<u32, u32>;
 
-    async fn slow(value: Result<u32, &'static str>) -> Result<u32, &'static str> {
+    async fn slow(value: Result<u32, StoreError>) -> Result<Option<u32>, StoreError> {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        value
+        value.map(Some)
     }
 
     async fn soon() {
@@ -177,11 +185,16 @@ mod tests {
             }
         };
         let (one, two) = tokio::join!(cache.fill(1, read(Ok(7))), cache.fill(1, read(Ok(8))));
-        assert_eq!((one.unwrap(), two.unwrap(), cache.get(&1)), (7, 7, Some(7)));
-        let (one, two) = tokio::join!(cache.fill(2, read(Err("away"))), cache.fill(2, read(Ok(8))));
-        assert_eq!((*one.unwrap_err(), *two.unwrap_err(), cache.get(&2)), ("away", "away", None));
+        assert_eq!((one.unwrap(), two.unwrap(), cache.get(&1)), (Some(7), Some(7), Some(7)));
+        let (one, two) =
+            tokio::join!(cache.fill(2, read(Err(StoreError::unavailable("away")))), cache.fill(2, read(Ok(8))));
+        for failure in [one, two] {
+            assert!(matches!(failure, Err(StoreError::Unavailable(_))));
+        }
+        assert_eq!(cache.get(&2), None);
+        assert_eq!((cache.fill(3, async { Ok(None) }).await.unwrap(), cache.get(&3)), (None, None));
         assert_eq!(reads.load(Ordering::SeqCst), 2);
-        assert_eq!(cache.fill(2, read(Ok(9))).await.unwrap(), 9, "a failure is not kept");
+        assert_eq!(cache.fill(2, read(Ok(9))).await.unwrap(), Some(9), "a failure is not kept");
     }
 
     #[tokio::test(start_paused = true)]
@@ -198,10 +211,10 @@ mod tests {
                 cache.fill(1, slow(Ok(2))).await
             };
             let (before, (), other) = tokio::join!(cache.fill(1, slow(Ok(1))), change, cache.fill(2, slow(Ok(3))));
-            assert_eq!((before.unwrap(), cache.get(&1)), (1, None));
-            assert_eq!((other.unwrap(), cache.get(&2)), (3, (!drops_all).then_some(3)));
+            assert_eq!((before.unwrap(), cache.get(&1)), (Some(1), None));
+            assert_eq!((other.unwrap(), cache.get(&2)), (Some(3), (!drops_all).then_some(3)));
             let (before, (), after) = tokio::join!(cache.fill(1, slow(Ok(1))), async { cache.drop_keys(&[1]) }, late);
-            assert_eq!((before.unwrap(), after.unwrap(), cache.get(&1)), (1, 2, Some(2)));
+            assert_eq!((before.unwrap(), after.unwrap(), cache.get(&1)), (Some(1), Some(2), Some(2)));
             cache.drop_keys(&[1, 2]);
         }
     }
@@ -212,7 +225,7 @@ mod tests {
         let left = tokio::time::timeout(Duration::from_millis(50), cache.fill(1, slow(Ok(1))));
         let (left, stayed) = tokio::join!(left, cache.fill(1, slow(Ok(2))));
         assert!(left.is_err());
-        assert_eq!((stayed.unwrap(), cache.get(&1)), (2, Some(2)));
+        assert_eq!((stayed.unwrap(), cache.get(&1)), (Some(2), Some(2)));
         let left = tokio::time::timeout(Duration::from_millis(50), cache.fill(3, slow(Ok(1)))).await;
         assert!(left.is_err() && cache.fills().is_empty());
     }

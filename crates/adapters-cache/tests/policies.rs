@@ -14,8 +14,8 @@ use domain::authority::ManagementScope;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
-    AssignKeysError, AssignmentPage, ContentFilter, Guardrail, GuardrailName, GuardrailPage, GuardrailPolicies,
-    GuardrailRepository, GuardrailRules, GuardrailVersion, PlacedGuardrail, Policy,
+    AssignKeysError, ContentFilter, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
+    GuardrailVersion, KeyAssignment, PlacedGuardrail, Policy,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::naming::ResourceName;
@@ -174,7 +174,7 @@ impl GuardrailRepository for FakePorts {
         unreachable!("policies are found by key")
     }
 
-    async fn page(&self, _: &ManagementScope, _: u64, _: u64) -> Result<GuardrailPage, StoreError> {
+    async fn page(&self, _: &ManagementScope, _: u64, _: u64) -> Result<(Vec<PlacedGuardrail>, u64), StoreError> {
         unreachable!("policies are found by key")
     }
 
@@ -184,7 +184,7 @@ impl GuardrailRepository for FakePorts {
         _: &ManagementScope,
         _: u64,
         _: u64,
-    ) -> Result<AssignmentPage, StoreError> {
+    ) -> Result<(Vec<KeyAssignment>, u64), StoreError> {
         unavailable()
     }
 

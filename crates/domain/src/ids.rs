@@ -108,18 +108,9 @@ macro_rules! prefixed_id {
                 uuid.simple().encode_lower(digits);
                 Self(shared(&text))
             }
-
-            /// Returns the whole id.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        text_access!($name);
 
         impl FromStr for $name {
             type Err = InvalidId;
@@ -157,22 +148,13 @@ prefixed_id!(
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Arc<str>);
 
-impl RequestId {
-    /// Returns the whole id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text_access!(RequestId);
 
+impl RequestId {
     /// Creates an id from a UUID.
     pub fn from_uuid(uuid: Uuid) -> Self {
         let mut text = Uuid::encode_buffer();
         Self((&*uuid.hyphenated().encode_lower(&mut text)).into())
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

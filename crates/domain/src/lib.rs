@@ -60,6 +60,45 @@ macro_rules! named_enum {
     };
 }
 
+/// Gives access to the text that each type wraps.
+macro_rules! text_access {
+    ($($type:ident),+) => {
+        $(
+            impl $type {
+                /// Returns the text.
+                pub fn as_str(&self) -> &str {
+                    &self.0
+                }
+            }
+
+            impl std::fmt::Display for $type {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str(&self.0)
+                }
+            }
+        )+
+    };
+}
+
+/// Declares a name that people read: at most `$max` characters, no control characters, not blank.
+macro_rules! display_name {
+    ($(#[$doc:meta])* $type:ident, $max:literal, $invalid:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $type(String);
+
+        impl $type {
+            /// Validates length and characters.
+            pub fn try_new(name: &str) -> Result<Self, $invalid> {
+                let fits = name.chars().count() <= $max && !name.chars().any(char::is_control);
+                if fits && !name.trim().is_empty() { Ok(Self(name.to_owned())) } else { Err($invalid) }
+            }
+        }
+
+        text_access!($type);
+    };
+}
+
 pub mod api_key;
 pub mod audit;
 pub mod authority;

@@ -1,6 +1,5 @@
 //! Repeated requests: a request with an `Idempotency-Key` takes effect once, and its repetitions get its response.
 
-use std::fmt;
 use std::str::FromStr;
 
 use async_trait::async_trait;
@@ -21,18 +20,7 @@ pub struct InvalidIdempotencyKey;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
-impl IdempotencyKey {
-    /// Returns the key.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for IdempotencyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_access!(IdempotencyKey);
 
 impl FromStr for IdempotencyKey {
     type Err = InvalidIdempotencyKey;

@@ -130,32 +130,15 @@ impl ApplyRetention {
     }
 
     async fn step(&self, rows: RetainedRows, kept: Duration) -> Result<PruneReport, StoreError> {
+        let Some(before) = self.cutoff(kept) else { return Ok(PruneReport::default()) };
         let removed = match rows {
             RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP_ROWS).await,
-            RetainedRows::UsageSums => match self.cutoff(kept) {
-                Some(before) => self.ports.usage.prune_sums(before, STEP_ROWS).await?,
-                None => 0,
-            },
-            RetainedRows::RejectionCounts => match self.cutoff(kept) {
-                Some(before) => self.ports.rejections.prune(before, STEP_ROWS).await?,
-                None => 0,
-            },
-            RetainedRows::Evidence => match self.cutoff(kept) {
-                Some(before) => self.ports.evidence.prune(before, STEP_ROWS).await?,
-                None => 0,
-            },
-            RetainedRows::AuditEntries => match self.cutoff(kept) {
-                Some(before) => self.ports.audit.prune(before, STEP_ROWS).await?,
-                None => 0,
-            },
-            RetainedRows::DeadLetters => match self.cutoff(kept) {
-                Some(before) => self.ports.outbox.prune(before, STEP_ROWS).await?,
-                None => 0,
-            },
-            RetainedRows::IdempotentRequests => match self.cutoff(kept) {
-                Some(before) => self.ports.repetitions.prune(before, STEP_ROWS).await?,
-                None => 0,
-            },
+            RetainedRows::UsageSums => self.ports.usage.prune_sums(before, STEP_ROWS).await?,
+            RetainedRows::RejectionCounts => self.ports.rejections.prune(before, STEP_ROWS).await?,
+            RetainedRows::Evidence => self.ports.evidence.prune(before, STEP_ROWS).await?,
+            RetainedRows::AuditEntries => self.ports.audit.prune(before, STEP_ROWS).await?,
+            RetainedRows::DeadLetters => self.ports.outbox.prune(before, STEP_ROWS).await?,
+            RetainedRows::IdempotentRequests => self.ports.repetitions.prune(before, STEP_ROWS).await?,
         };
         Ok(PruneReport { removed, ..PruneReport::default() })
     }

@@ -16,8 +16,8 @@ use crate::change::Change;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::guardrail::{
-    AssignKeysError, AssignmentPage, Guardrail, GuardrailPage, GuardrailRepository, GuardrailVersion, KeyAssignment,
-    PlacedGuardrail, keys_assigned, keys_removed,
+    AssignKeysError, Guardrail, GuardrailRepository, GuardrailVersion, KeyAssignment, PlacedGuardrail, keys_assigned,
+    keys_removed,
 };
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::naming::{NameError, ResourceName};
@@ -156,7 +156,12 @@ impl GuardrailRepository for MemoryGuardrails {
         Ok(found)
     }
 
-    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError> {
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<PlacedGuardrail>, u64), StoreError> {
         let state = self.0.state();
         let default = |id: WorkspaceId| state.workspace(id).and_then(|workspace| workspace.default_guardrail_id);
         let own = state.guardrails.iter().filter(|stored| within.contains(stored.workspace_id));
@@ -169,7 +174,7 @@ impl GuardrailRepository for MemoryGuardrails {
         found.sort_by_key(|placed| Reverse((placed.guardrail.created_at, placed.guardrail.id)));
         let total = found.len() as u64;
         let [offset, limit] = [offset, limit].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        Ok(GuardrailPage { guardrails: found.into_iter().skip(offset).take(limit).collect(), total })
+        Ok((found.into_iter().skip(offset).take(limit).collect(), total))
     }
 
     async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -236,7 +241,7 @@ impl GuardrailRepository for MemoryGuardrails {
         within: &ManagementScope,
         offset: u64,
         limit: u64,
-    ) -> Result<AssignmentPage, StoreError> {
+    ) -> Result<(Vec<KeyAssignment>, u64), StoreError> {
         let state = self.0.state();
         let assignment = |stored: &StoredKey| {
             let guardrail_id = stored.key.guardrail_id.filter(|held| id.is_none_or(|id| id == *held))?;
@@ -256,7 +261,7 @@ impl GuardrailRepository for MemoryGuardrails {
         let total = assignments.len() as u64;
         let (offset, limit) = (usize::try_from(offset), usize::try_from(limit));
         let page = assignments.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));
-        Ok(AssignmentPage { assignments: page.collect(), total })
+        Ok((page.collect(), total))
     }
 
     async fn remove_keys<'a>(

@@ -631,9 +631,9 @@ async fn lists_contain_workspaces_of_the_caller_only() {
     };
     assert_eq!(ids(None).await, [own.destination]);
     assert_eq!(ids(Some(other.workspace)).await, []);
-    let page = fixture.guardrails().list(&by, None, 0, 9).await.unwrap();
-    assert_eq!(page.total, 2, "the key's only workspace");
-    assert!(page.guardrails.iter().all(|placed| placed.guardrail.workspace_id == own.workspace));
+    let (guardrails, total) = fixture.guardrails().list(&by, None, 0, 9).await.unwrap();
+    assert_eq!(total, 2, "the key's only workspace");
+    assert!(guardrails.iter().all(|placed| placed.guardrail.workspace_id == own.workspace));
     let all = caller(ManagementAccess::Read, None);
     assert_eq!(fixture.destinations().list(&all, None, 0, 9).await.unwrap().1, 2);
 }

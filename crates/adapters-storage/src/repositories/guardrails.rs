@@ -8,8 +8,8 @@ use domain::change::Change;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{
-    AssignKeysError, AssignmentPage, Guardrail, GuardrailName, GuardrailPage, GuardrailRepository, GuardrailRules,
-    GuardrailVersion, PlacedGuardrail, keys_assigned, keys_removed,
+    AssignKeysError, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, KeyAssignment,
+    PlacedGuardrail, keys_assigned, keys_removed,
 };
 use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::naming::{NameError, ResourceName};
@@ -136,7 +136,12 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         rows.iter().map(to_guardrail).collect()
     }
 
-    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError> {
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<PlacedGuardrail>, u64), StoreError> {
         let transaction = self.database.snapshot().await?;
         let query = Entity::find().filter(is_within(Column::WorkspaceId, within));
         let total = query.clone().count(&transaction).await.map_err(store_error)?;
@@ -154,7 +159,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             let workspace_default = defaults.iter().flatten().any(|default| *default == row.id);
             Ok(PlacedGuardrail { guardrail: to_guardrail(row)?, workspace_default })
         };
-        Ok(GuardrailPage { guardrails: rows.iter().map(placed).collect::<Result<_, StoreError>>()?, total })
+        Ok((rows.iter().map(placed).collect::<Result<_, StoreError>>()?, total))
     }
 
     async fn delete(&self, before: &PlacedGuardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -272,7 +277,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         within: &ManagementScope,
         offset: u64,
         limit: u64,
-    ) -> Result<AssignmentPage, StoreError> {
+    ) -> Result<(Vec<KeyAssignment>, u64), StoreError> {
         // One transaction, so that the page and the count are consistent.
         let transaction = self.database.snapshot().await?;
         let query = match id {
@@ -292,7 +297,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .await
             .map_err(store_error)?;
         let assignments = rows.into_iter().map(to_assignment).collect::<Result<_, _>>()?;
-        Ok(AssignmentPage { assignments, total })
+        Ok((assignments, total))
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {

@@ -2,9 +2,7 @@
 
 use domain::model::{Model, Pricing};
 use domain::question::QuestionType;
-use domain::routing::{
-    Endpoint, EndpointStatus, LatencyPercentiles, ModelEndpoints, ThrottleView, ThroughputPercentiles,
-};
+use domain::routing::{Endpoint, EndpointStatus, ModelEndpoints, Percentiles, ThrottleView};
 use wires::catalogue::{write_architecture, write_pricing};
 
 use crate::endpoints::prelude::*;
@@ -103,10 +101,10 @@ pub(super) struct EndpointView<'a> {
     uptime_last_1d: Option<()>,
     /// Milliseconds over the last five minutes; null without an answer.
     #[schema(required)]
-    latency_last_30m: Option<Percentiles>,
+    latency_last_30m: Option<PercentilesView>,
     /// Tokens per second over the last five minutes; null without an answer.
     #[schema(required)]
-    throughput_last_30m: Option<Percentiles>,
+    throughput_last_30m: Option<PercentilesView>,
     /// The wire format of the endpoint.
     wire: &'static str,
     /// The model's name at the provider.
@@ -159,7 +157,8 @@ struct Limits {
 
 /// Percentiles: the given per cent of the answers were at least this good.
 #[derive(Serialize, ToSchema)]
-struct Percentiles {
+#[schema(as = Percentiles)]
+struct PercentilesView {
     p50: f64,
     p75: f64,
     p90: f64,
@@ -216,8 +215,8 @@ impl<'a> EndpointView<'a> {
             uptime_last_5m: uptime,
             uptime_last_30m: uptime,
             uptime_last_1d: None,
-            latency_last_30m: health.percentiles.map(Percentiles::from_latency),
-            throughput_last_30m: health.throughput.map(Percentiles::from_throughput),
+            latency_last_30m: health.percentiles.map(|measured| PercentilesView::new(measured, milliseconds)),
+            throughput_last_30m: health.throughput.map(|measured| PercentilesView::new(measured, tokens_per_second)),
             wire: endpoint.wire.as_str(),
             upstream_model: &endpoint.upstream_model,
             question_types: question_types(endpoint),
@@ -264,21 +263,18 @@ fn uptime(throttling: &ThrottleView) -> Option<f64> {
     throttling.accept_rate.map(|rate| rounded(rate * 100.0, 100.0))
 }
 
-impl Percentiles {
-    /// Converts latencies to milliseconds.
-    fn from_latency(latency: LatencyPercentiles) -> Self {
-        let LatencyPercentiles { p50, p75, p90, p99 } = latency;
-        let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(milliseconds);
+impl PercentilesView {
+    fn new<T>(measured: Percentiles<T>, convert: impl Fn(T) -> f64) -> Self {
+        let Percentiles { p50, p75, p90, p99 } = measured;
+        let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(convert);
         Self { p50, p75, p90, p99 }
     }
+}
 
-    /// Converts throughputs to tokens per second.
-    fn from_throughput(throughput: ThroughputPercentiles) -> Self {
-        let ThroughputPercentiles { p50, p75, p90, p99 } = throughput;
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
-        let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(|thousandths| thousandths as f64 / 1000.0);
-        Self { p50, p75, p90, p99 }
-    }
+/// Converts thousandths of a token per second to tokens per second.
+#[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
+fn tokens_per_second(thousandths: u64) -> f64 {
+    thousandths as f64 / 1000.0
 }
 
 impl Health {
@@ -302,6 +298,25 @@ fn milliseconds(duration: Duration) -> f64 {
 /// Rounds to multiples of one `parts`-th.
 fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
+}
+
+pub(crate) const ZERO_RETENTION: Route = Route::memory(Get, "/endpoints/zdr", tags::MODELS, handle_zero_retention)
+    .operation("listZeroRetentionEndpoints", "List the endpoints with zero data retention")
+    .description(
+        "The configured endpoints whose providers retain no data, of all models, in configuration order, and \
+         their current health.",
+    )
+    .headers(&[IF_NONE_MATCH])
+    .answer(
+        || BodySchema::data::<Vec<EndpointView<'_>>>("EndpointsResponse", "Endpoints with zero data retention."),
+        "The endpoints",
+    )
+    .also(&[400]);
+
+fn handle_zero_retention(call: &Call<'_>) -> Outcome {
+    let listed = call.routed().list_endpoints.with_zero_retention();
+    let data: Vec<_> = listed.iter().map(|(model, status)| EndpointView::new(model, status)).collect();
+    Ok(TaggedBody::json(&Data { data })?.respond(call.request))
 }
 
 #[cfg(test)]

@@ -58,16 +58,13 @@ pub struct KeyUsers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserLabel(String);
 
+text_access!(UserLabel);
+
 impl UserLabel {
     /// Validates length and characters.
     pub fn try_new(label: &str) -> Result<Self, InvalidUserLabel> {
         let fits = (1..=512).contains(&label.chars().count()) && !label.chars().any(char::is_control);
         if fits { Ok(Self(label.to_owned())) } else { Err(InvalidUserLabel) }
-    }
-
-    /// Returns the label.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -146,29 +143,17 @@ impl ApiKeyScope {
     }
 }
 
-/// A name of 1 to 200 characters without control characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKeyName(String);
+display_name!(
+    /// A name of 1 to 200 characters without control characters.
+    ApiKeyName,
+    200,
+    InvalidApiKeyName
+);
 
 impl ApiKeyName {
-    /// Validates length and characters.
-    pub fn try_new(name: &str) -> Result<Self, InvalidApiKeyName> {
-        let fits = (1..=200).contains(&name.chars().count());
-        if fits && !name.chars().any(char::is_control) && !name.trim().is_empty() {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidApiKeyName)
-        }
-    }
-
     /// Returns the name of the key that the first start creates.
     pub fn first_management_key() -> Self {
         Self("first management key".to_owned())
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

@@ -29,15 +29,6 @@ pub struct KeyRecord {
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
-/// A page of keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyPage {
-    /// The keys of the page, newest first.
-    pub keys: Vec<KeyRecord>,
-    /// The number of keys on all pages.
-    pub total: u64,
-}
-
 /// The keys that a list contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyListFilter {
@@ -79,7 +70,7 @@ impl ReadApiKeys {
         filter: KeyListFilter,
         offset: u64,
         limit: u64,
-    ) -> Result<KeyPage, ChangeApiKeyError> {
+    ) -> Result<(Vec<KeyRecord>, u64), ChangeApiKeyError> {
         by.check(if filter.keys.is_management { Right::Unrestricted } else { Right::Read })?;
         let workspaces = match filter.workspace_id {
             Some(id) => Some(if by.sees(id) { vec![id] } else { Vec::new() }),
@@ -88,7 +79,7 @@ impl ReadApiKeys {
         let unexpired_at = (!filter.include_expired).then(|| self.clock.now());
         let filter = KeyFilter { workspaces, unexpired_at, ..filter.keys };
         let (keys, total) = self.keys.page(&filter, offset, limit).await?;
-        Ok(KeyPage { keys: self.records(keys).await?, total })
+        Ok((self.records(keys).await?, total))
     }
 
     /// Returns a key that the caller sees.

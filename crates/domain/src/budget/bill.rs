@@ -25,7 +25,7 @@ pub fn cost_of_record(record: &UsageRecord) -> Option<Usd> {
     } else {
         cost_of_attempts(&record.attempts)?
     };
-    Some(share_of(whole, record.share))
+    Some(record.share.apply(whole))
 }
 
 /// Returns the cost of attempts by their prices, input tokens and output tokens; otherwise as [`cost_of_record`].
@@ -34,14 +34,7 @@ pub fn cost_of_tokens(attempts: impl IntoIterator<Item = (TokenPrices, u64, u64)
     for (prices, input_tokens, output_tokens) in attempts {
         sum = sum.checked_add(prices.charge(input_tokens, output_tokens)?)?;
     }
-    Some(share_of(sum.round_up()?, share))
-}
-
-/// Returns a share of an amount. Shares differ by at most a picodollar and sum to the whole; the first ones are larger.
-fn share_of(whole: Usd, share: UsageShare) -> Usd {
-    let (of, index) = (i64::from(share.of.max(1)), i64::from(share.index));
-    let (each, rest) = (whole.pico() / of, whole.pico() % of);
-    Usd::from_pico(each + i64::from(index < rest))
+    Some(share.apply(sum.round_up()?))
 }
 
 /// Returns the record of a request whose process died, charged by the upper bounds of the attempts that had begun. `None`

@@ -1,6 +1,5 @@
 //! The names of containers, of their files, and of objects in the blob store.
 
-use std::fmt;
 use std::str::FromStr;
 
 use base64::Engine;
@@ -12,12 +11,7 @@ use crate::ids::{DocumentId, WorkspaceId};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContainerId(String);
 
-impl ContainerId {
-    /// Returns the whole id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+text_access!(ContainerId);
 
 impl FromStr for ContainerId {
     type Err = InvalidContainerId;
@@ -29,23 +23,14 @@ impl FromStr for ContainerId {
     }
 }
 
-impl fmt::Display for ContainerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The relative path of a file in its container. It is UTF-8 with at most 1,024 bytes and 255 bytes per segment, which
 /// common file systems support. No segment is empty, `.` or `..`; control characters and backslashes are forbidden.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContainerPath(String);
 
-impl ContainerPath {
-    /// Returns the path.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text_access!(ContainerPath);
 
+impl ContainerPath {
     /// Returns the id of this file in the interface.
     pub fn file_id(&self) -> String {
         format!("{FILE_ID_PREFIX}{}", URL_SAFE_NO_PAD.encode(&self.0))
@@ -96,6 +81,8 @@ impl FromStr for ContainerPath {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey(String);
 
+text_access!(BlobKey);
+
 impl BlobKey {
     /// The prefix of all documents.
     pub const DOCUMENTS: &'static str = "documents/";
@@ -131,17 +118,6 @@ impl BlobKey {
     pub fn of_document(&self) -> Option<(WorkspaceId, DocumentId)> {
         let (workspace, document) = self.0.strip_prefix(Self::DOCUMENTS)?.split_once('/')?;
         Some((workspace.parse().ok()?, document.parse().ok()?))
-    }
-
-    /// Returns the whole name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for BlobKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

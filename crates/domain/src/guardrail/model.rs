@@ -246,26 +246,12 @@ impl Guardrail {
     }
 }
 
-/// A name of 1 to 200 characters without control characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardrailName(String);
-
-impl GuardrailName {
-    /// Checks length and characters.
-    pub fn try_new(name: &str) -> Result<Self, InvalidGuardrailName> {
-        let fits = (1..=200).contains(&name.chars().count());
-        if fits && !name.chars().any(char::is_control) && !name.trim().is_empty() {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidGuardrailName)
-        }
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+display_name!(
+    /// A name of 1 to 200 characters without control characters.
+    GuardrailName,
+    200,
+    InvalidGuardrailName
+);
 
 /// The highest number of keys that one audit entry names.
 const AUDITED_KEYS: usize = 100;
@@ -335,15 +321,6 @@ pub struct GuardrailPage {
     /// The guardrails of the page, newest first.
     pub guardrails: Vec<PlacedGuardrail>,
     /// The number of guardrails on all pages.
-    pub total: u64,
-}
-
-/// One page of the keys that have a guardrail assigned, and their total number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssignmentPage {
-    /// The assignments, newest first.
-    pub assignments: Vec<KeyAssignment>,
-    /// The number of live keys with this guardrail, on all pages.
     pub total: u64,
 }
 

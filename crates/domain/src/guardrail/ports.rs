@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{AssignKeysError, AssignmentPage, Guardrail, GuardrailPage, GuardrailVersion, PlacedGuardrail, Policy};
+use super::{AssignKeysError, Guardrail, GuardrailVersion, KeyAssignment, PlacedGuardrail, Policy};
 use crate::api_key::{InferenceKey, KeyReference};
 use crate::audit::AuditDraft;
 use crate::authority::ManagementScope;
@@ -80,7 +80,12 @@ pub trait GuardrailRepository: Send + Sync {
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError>;
 
     /// Returns a page of the guardrails within a scope, newest first, and their number.
-    async fn page(&self, within: &ManagementScope, offset: u64, limit: u64) -> Result<GuardrailPage, StoreError>;
+    async fn page(
+        &self,
+        within: &ManagementScope,
+        offset: u64,
+        limit: u64,
+    ) -> Result<(Vec<PlacedGuardrail>, u64), StoreError>;
 
     /// Returns versions of a guardrail from the number `newest` down, newest first. They are numbered from 1 without gaps,
     /// and the newest is the current state.
@@ -118,7 +123,7 @@ pub trait GuardrailRepository: Send + Sync {
         within: &ManagementScope,
         offset: u64,
         limit: u64,
-    ) -> Result<AssignmentPage, StoreError>;
+    ) -> Result<(Vec<KeyAssignment>, u64), StoreError>;
 
     /// Returns the number of live keys that have the guardrail assigned.
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError>;

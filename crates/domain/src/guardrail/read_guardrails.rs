@@ -1,7 +1,7 @@
 //! Reading guardrails, their versions and their keys.
 
 use super::manage_guardrails::find_visible;
-use super::{AssignKeysError, AssignmentPage, GuardrailError, GuardrailPage, GuardrailVersion, ManageGuardrails};
+use super::{AssignKeysError, GuardrailError, GuardrailVersion, KeyAssignment, ManageGuardrails, PlacedGuardrail};
 use crate::authority::Authority;
 use crate::ids::WorkspaceId;
 
@@ -16,7 +16,7 @@ impl ManageGuardrails {
         workspace_id: Option<WorkspaceId>,
         offset: u64,
         limit: u64,
-    ) -> Result<GuardrailPage, GuardrailError> {
+    ) -> Result<(Vec<PlacedGuardrail>, u64), GuardrailError> {
         let within = by.list_scope(workspace_id).ok_or(GuardrailError::UnknownWorkspace)?;
         Ok(self.guardrails.page(&within, offset, limit).await?)
     }
@@ -63,7 +63,7 @@ impl ManageGuardrails {
         name: &str,
         offset: u64,
         limit: u64,
-    ) -> Result<AssignmentPage, AssignKeysError> {
+    ) -> Result<(Vec<KeyAssignment>, u64), AssignKeysError> {
         let guardrail = find_visible::<AssignKeysError>(&*self.guardrails, by, name).await?;
         Ok(self.guardrails.list_keys(Some(guardrail.id), by.scope(), offset, limit).await?)
     }
@@ -78,7 +78,7 @@ impl ManageGuardrails {
         workspace_id: Option<WorkspaceId>,
         offset: u64,
         limit: u64,
-    ) -> Result<AssignmentPage, GuardrailError> {
+    ) -> Result<(Vec<KeyAssignment>, u64), GuardrailError> {
         let within = by.list_scope(workspace_id).ok_or(GuardrailError::UnknownWorkspace)?;
         Ok(self.guardrails.list_keys(None, &within, offset, limit).await?)
     }

@@ -4,24 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CallableModels, Catalogue, CatalogueSnapshot, ModalityFilter, Model, ModelFilter, ModelSort, Visibility};
-use crate::error::ErrorKind;
 
-/// An error of listing models.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ListModelsError {
-    /// The page size is zero or too large.
-    #[error("limit must be 1 to {}", Page::MAX_LIMIT)]
-    Limit,
-}
-
-impl ListModelsError {
-    /// Returns the meaning of the error.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Limit => ErrorKind::InvalidRequest,
-        }
-    }
-}
+/// The page size is zero or too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("limit must be 1 to {}", Page::MAX_LIMIT)]
+pub struct InvalidPageLimit;
 
 /// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +27,9 @@ impl Page {
     ///
     /// # Errors
     /// The limit is not 1 to [`Self::MAX_LIMIT`].
-    pub fn of(offset: Option<usize>, limit: Option<usize>) -> Result<Option<Self>, ListModelsError> {
+    pub fn of(offset: Option<usize>, limit: Option<usize>) -> Result<Option<Self>, InvalidPageLimit> {
         if limit.is_some_and(|limit| !(1..=Self::MAX_LIMIT).contains(&limit)) {
-            return Err(ListModelsError::Limit);
+            return Err(InvalidPageLimit);
         }
         let page = Self { offset: offset.unwrap_or(0), limit: limit.unwrap_or(Self::LIMIT) };
         Ok((offset.is_some() || limit.is_some()).then_some(page))
@@ -294,7 +281,7 @@ mod tests {
         assert_eq!(page(Some(7), None), page(Some(7), Some(500)));
         assert_eq!(page(Some(0), Some(1000)), page(None, Some(1000)));
         for limit in [0, 1001, usize::MAX] {
-            assert!(matches!(Page::of(None, Some(limit)), Err(ListModelsError::Limit)), "{limit}");
+            assert!(matches!(Page::of(None, Some(limit)), Err(InvalidPageLimit)), "{limit}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! The names of models: `author/slug`, `author/slug:variant`, `~author/family-latest`.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -17,12 +16,9 @@ pub struct InvalidModelId;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModelId(Arc<str>);
 
-impl ModelId {
-    /// Returns the whole name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text_access!(ModelId);
 
+impl ModelId {
     /// Returns the author, before the slash.
     pub fn author(&self) -> &str {
         self.0.split_once('/').map_or("", |(author, _)| author)
@@ -36,12 +32,6 @@ impl ModelId {
     /// Returns the variant, after the colon.
     pub fn variant(&self) -> Option<&str> {
         self.0.split_once(':').map(|(_, variant)| variant)
-    }
-}
-
-impl fmt::Display for ModelId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Endpoints: a model as one provider serves it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use crate::question::{AnswerRules, ConfidenceSource, QuestionType};
 /// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProviderSlug(Arc<str>);
+
+text_access!(ProviderSlug);
 
 /// The error of a text that is not a provider slug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,20 +31,9 @@ impl std::str::FromStr for ProviderSlug {
 }
 
 impl ProviderSlug {
-    /// Returns the slug as a string.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the slug as a string that is shared.
     pub fn to_shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
-    }
-}
-
-impl fmt::Display for ProviderSlug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

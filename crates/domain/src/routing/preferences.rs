@@ -86,19 +86,22 @@ pub struct MaxPrice {
     pub completion: Option<Price>,
 }
 
+/// A value for each percentile that is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Percentiles<T> {
+    /// The median.
+    pub p50: T,
+    /// The 75th percentile.
+    pub p75: T,
+    /// The 90th percentile.
+    pub p90: T,
+    /// The 99th percentile.
+    pub p99: T,
+}
+
 /// Bounds on percentiles measured over the last five minutes: latency in milliseconds, or throughput in thousandths of
 /// a token per second. `None` means no bound.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PercentileBounds {
-    /// The median.
-    pub p50: Option<u64>,
-    /// The 75th percentile.
-    pub p75: Option<u64>,
-    /// The 90th percentile.
-    pub p90: Option<u64>,
-    /// The 99th percentile.
-    pub p99: Option<u64>,
-}
+pub type PercentileBounds = Percentiles<Option<u64>>;
 
 impl PercentileBounds {
     /// Returns true if no percentile has a bound.

@@ -41,6 +41,14 @@ pub struct UsageShare {
 impl UsageShare {
     /// The whole cost.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// Returns this share of an amount. Shares differ by at most a picodollar and sum to the whole; the first ones are
+    /// larger.
+    pub fn apply(self, whole: Usd) -> Usd {
+        let (of, index) = (i64::from(self.of.max(1)), i64::from(self.index));
+        let (each, rest) = (whole.pico() / of, whole.pico() % of);
+        Usd::from_pico(each + i64::from(index < rest))
+    }
 }
 
 /// A version of a preset.
@@ -219,4 +227,20 @@ pub struct OutboxMessage {
     pub destination_id: DestinationId,
     /// The trace in the encoding for destinations.
     pub payload: Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shares_sum_to_the_whole_and_differ_by_one_at_most(cost in 0..i64::MAX, of in 1_u32..300) {
+            let share = |index| UsageShare { index, of }.apply(Usd::from_pico(cost)).pico();
+            let shares: Vec<i64> = (0..of).map(share).collect();
+            prop_assert_eq!(shares.iter().map(|share| i128::from(*share)).sum::<i128>(), i128::from(cost));
+            prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
 }

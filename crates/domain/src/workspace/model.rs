@@ -111,26 +111,12 @@ impl Workspace {
 #[error("a workspace name has 1 to 100 characters and no control characters")]
 pub struct InvalidWorkspaceName;
 
-/// A name of 1 to 100 characters without control characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkspaceName(String);
-
-impl WorkspaceName {
-    /// Validates length and characters.
-    pub fn try_new(name: &str) -> Result<Self, InvalidWorkspaceName> {
-        let length = name.chars().count();
-        if (1..=100).contains(&length) && !name.chars().any(char::is_control) && !name.trim().is_empty() {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidWorkspaceName)
-        }
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+display_name!(
+    /// A name of 1 to 100 characters without control characters.
+    WorkspaceName,
+    100,
+    InvalidWorkspaceName
+);
 
 /// The result of [`WorkspaceRepository::insert`](super::WorkspaceRepository::insert).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

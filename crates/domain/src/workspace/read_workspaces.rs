@@ -8,15 +8,6 @@ use crate::budget::{LedgerReader, LimitStatus, ResetInterval};
 use crate::ids::WorkspaceId;
 use crate::naming::{NameError, ResourceName, only_match};
 
-/// A page of workspaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkspacePage {
-    /// The workspaces of the page, oldest first.
-    pub workspaces: Vec<Workspace>,
-    /// The number of workspaces on all pages.
-    pub total: u64,
-}
-
 /// Reads workspaces, their budgets and their credit. The amounts contain all charges of this process.
 #[derive(Clone)]
 pub struct ReadWorkspaces {
@@ -34,10 +25,10 @@ impl ReadWorkspaces {
     ///
     /// # Errors
     /// A missing right; a store failure.
-    pub async fn list(&self, by: &Authority, offset: u64, limit: u64) -> Result<WorkspacePage, WorkspaceError> {
+    pub async fn list(&self, by: &Authority, offset: u64, limit: u64) -> Result<(Vec<Workspace>, u64), WorkspaceError> {
         self.begin(by).await?;
         let (workspaces, total) = self.workspaces.page(by.scope(), offset, limit).await?;
-        Ok(WorkspacePage { workspaces, total })
+        Ok((workspaces, total))
     }
 
     /// Returns a workspace that the caller sees.

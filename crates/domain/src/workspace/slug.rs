@@ -18,6 +18,8 @@ pub struct InvalidWorkspaceSlug;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkspaceSlug(String);
 
+text_access!(WorkspaceSlug);
+
 impl WorkspaceSlug {
     /// Validates length and characters.
     ///
@@ -49,11 +51,6 @@ impl WorkspaceSlug {
         let room = MAX_CHARS - suffix.len();
         let base = self.0.get(..room).unwrap_or(&self.0).trim_end_matches('-');
         Self(format!("{base}{suffix}"))
-    }
-
-    /// Returns the slug.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

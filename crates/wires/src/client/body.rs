@@ -73,9 +73,13 @@ impl<'t> Body<'t> {
     /// # Errors
     /// The body is not JSON, is not an object, or has a member twice.
     pub fn read_system_one(text: &'t str) -> Result<Self, BodyError> {
-        let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
-            read_members(text, &SYSTEM_ONE_MEMBERS)?;
-        Ok(Self {
+        Ok(Self::of_system_one(read_members(text, &SYSTEM_ONE_MEMBERS)?))
+    }
+
+    /// Creates a body of the values of [`SYSTEM_ONE_MEMBERS`].
+    fn of_system_one(values: [Option<JsonText<'t>>; SYSTEM_ONE_MEMBERS.len()]) -> Self {
+        let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] = values;
+        Self {
             model,
             models,
             questions,
@@ -88,7 +92,7 @@ impl<'t> Body<'t> {
             user,
             partial,
             ..Self::default()
-        })
+        }
     }
 
     /// Reads a body of any wire.
@@ -96,18 +100,9 @@ impl<'t> Body<'t> {
     /// # Errors
     /// The body is not JSON, is not an object, or has a member twice.
     pub fn read_any(text: &'t str) -> Result<Self, BodyError> {
+        // The members of System One come first.
         let [
-            model,
-            questions,
-            state,
-            provider,
-            session_id,
-            trace,
-            user,
-            models,
-            assets,
-            images,
-            partial,
+            system_one @ ..,
             input,
             safety_identifier,
             temperature,
@@ -116,23 +111,13 @@ impl<'t> Body<'t> {
             return_prompt_token_ids,
         ] = read_members(text, &ALL_MEMBERS)?;
         Ok(Self {
-            model,
-            models,
-            questions,
-            state,
             input,
-            assets,
-            images,
-            provider,
-            session_id,
-            trace,
-            user,
-            partial,
             safety_identifier,
             temperature,
             chat_template_kwargs,
             prompt_format_version,
             return_prompt_token_ids,
+            ..Self::of_system_one(system_one)
         })
     }
 

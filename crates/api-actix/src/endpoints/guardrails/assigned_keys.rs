@@ -1,6 +1,6 @@
 //! Lists the keys of a guardrail, and removes keys from it.
 
-use domain::guardrail::{AssignmentPage, KeyAssignment};
+use domain::guardrail::KeyAssignment;
 use wires::client::check_names;
 
 use crate::endpoints::assign_keys_to_guardrail::{AssignKeysRequest, key_hashes};
@@ -49,8 +49,8 @@ fn list_response() -> BodySchema {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the outcome of a handler")]
-fn respond(page: &AssignmentPage) -> Outcome {
-    Ok(Page::respond(page.assignments.iter().map(AssignmentView::new).collect(), page.total))
+fn respond((assignments, total): &(Vec<KeyAssignment>, u64)) -> Outcome {
+    Ok(Page::respond(assignments.iter().map(AssignmentView::new).collect(), *total))
 }
 
 async fn handle_list(call: &Call<'_>, by: &Authority) -> Outcome {

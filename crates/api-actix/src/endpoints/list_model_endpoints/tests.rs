@@ -98,13 +98,13 @@ fn endpoint_view_shows_configuration_and_health() {
     };
     let percentile = |p50: u64, p99: u64| {
         let [p50, p99] = [p50, p99].map(Duration::from_micros);
-        LatencyPercentiles { p50, p75: p50, p90: p99, p99 }
+        Percentiles { p50, p75: p50, p90: p99, p99 }
     };
     let health = HealthView {
         observations: 7,
         latency: Some(Duration::from_nanos(12_345_678)),
         percentiles: Some(percentile(1_500, 2_000_000)),
-        throughput: Some(ThroughputPercentiles { p50: 1_500, p75: 1_400, p90: 100, p99: 1 }),
+        throughput: Some(Percentiles { p50: 1_500, p75: 1_400, p90: 100, p99: 1 }),
         ..unknown()
     };
     let throttling = ThrottleView {

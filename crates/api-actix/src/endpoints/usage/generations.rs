@@ -4,9 +4,10 @@ use domain::cursor::ReadSize;
 use domain::decision::ListGenerations;
 use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
-use super::{KEY, usage_csv_head, usage_csv_line};
+use super::KEY;
 use crate::endpoints::get_generation::GenerationView;
 use crate::endpoints::prelude::*;
+use crate::http::csv::{Column, CsvValue, csv_head, csv_record};
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/generations", tags::USAGE, handler!(handle))
     .operation("listGenerations", "List the records of Decisions requests")
@@ -54,14 +55,14 @@ async fn handle(call: &Call<'_>, caller: &Principal) -> Outcome {
 async fn export(call: &Call<'_>, list: Arc<ListGenerations>, format: ExportFormat, filter: UsageFilter) -> Outcome {
     let place = call.begin_export()?;
     list.begin_export(&filter).await?;
-    let head = if format == ExportFormat::Csv { usage_csv_head() } else { String::new() };
+    let head = if format == ExportFormat::Csv { csv_head(COLUMNS) } else { String::new() };
     let next = async move |(filter, size): &mut (UsageFilter, ReadSize)| {
         let records = list.read_next(filter, size).await?;
         if records.is_empty() {
             return Ok(None);
         }
         let line = |record: UsageRecord| match format {
-            ExportFormat::Csv => usage_csv_line(&record),
+            ExportFormat::Csv => csv_record(COLUMNS, &record),
             ExportFormat::JsonLines => export::json_line(&GenerationView::new(&list.resolve(record))),
         };
         Ok(Some(records.into_iter().map(line).collect()))
@@ -85,6 +86,36 @@ fn filter(query: &str) -> Result<UsageFilter, ApiError> {
         until: parameters::time(query, "until")?,
         ..UsageFilter::default()
     })
+}
+
+/// The columns. Money and prices are exact decimals.
+const COLUMNS: &[Column<UsageRecord>] = &[
+    ("id", |record| plain(&record.id)),
+    ("created_at", |record| CsvValue::Plain(time(record.created_at))),
+    ("charged_at", |record| CsvValue::Plain(time(record.charged_at))),
+    ("workspace_id", |record| plain(&record.workspace_id)),
+    ("api_key", |record| plain(&record.api_key)),
+    ("request_id", |record| CsvValue::of(Some(record.request_id.as_str()))),
+    ("requested_model", |record| CsvValue::of(Some(&record.requested_model))),
+    ("model", |record| CsvValue::of(Some(record.model.as_str()))),
+    ("provider", |record| CsvValue::of(Some(&record.provider))),
+    ("outcome", |record| CsvValue::plain(record.outcome.as_str())),
+    ("input_tokens", |record| plain(&record.input_tokens)),
+    ("output_tokens", |record| plain(&record.output_tokens)),
+    ("usage_source", |record| CsvValue::plain(record.usage_source.as_str())),
+    ("cost_usd", |record| plain(&record.cost)),
+    ("prompt_price_usd", |record| plain(&record.prices.prompt)),
+    ("completion_price_usd", |record| plain(&record.prices.completion)),
+    ("attempts", |record| plain(&record.attempts.len())),
+    ("latency_ms", |record| plain(&record.latency.as_millis())),
+    ("session_id", |record| CsvValue::of(record.session_id.as_deref())),
+    ("user", |record| CsvValue::of(record.user.as_deref())),
+    ("reason", |record| CsvValue::of(record.failure_reason().as_deref())),
+    ("client_address", |record| CsvValue::optional(record.client_address)),
+];
+
+fn plain(value: &dyn ToString) -> CsvValue {
+    CsvValue::Plain(value.to_string())
 }
 
 #[cfg(test)]

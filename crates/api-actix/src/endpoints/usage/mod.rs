@@ -1,12 +1,9 @@
 //! Usage and cost: records, sums, and rejected requests.
 
 pub(crate) mod activity;
-mod csv;
 pub(crate) mod generations;
 pub(crate) mod rejections;
 pub(crate) mod sums;
-
-pub use self::csv::{usage_csv_head, usage_csv_line};
 
 use domain::decision::ReadUsageError;
 use domain::naming::NameError;

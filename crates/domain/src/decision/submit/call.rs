@@ -15,7 +15,7 @@ use super::attempts::AttemptLog;
 use super::call_key::CallKey;
 use super::failure_log::FailureLog;
 use super::held_plan::Coverage;
-use super::outcome::{CallOutcome, CostShare, SubRequestOutcome};
+use super::outcome::{CallOutcome, SubRequestOutcome};
 use super::plan::{MAX_SUB_REQUESTS, SubRequest};
 use super::request::Request;
 use super::route::RoutePlan;
@@ -25,6 +25,7 @@ use crate::decision::{ClientConnection, DecisionProvider, DecisionSettings, Sing
 use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailureKind, HealthBoard};
 use crate::system::TimeSource;
+use crate::usage::UsageShare;
 
 /// Makes the calls of requests. Identical requests share one.
 pub(super) struct SharedCalls {
@@ -63,7 +64,7 @@ pub(super) struct CallContext<'a> {
 /// An ended call, and the request's share of its cost.
 pub(super) struct EndedCall {
     pub(super) outcome: Arc<CallOutcome>,
-    pub(super) share: CostShare,
+    pub(super) share: UsageShare,
 }
 
 /// A sub-request under way.
@@ -83,7 +84,7 @@ impl SharedCalls {
         match coverage {
             Coverage::FirstAttempts(budget) => {
                 let outcome = self.runner.run(call, client, budget).await;
-                EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE }
+                EndedCall { outcome: Arc::new(outcome), share: UsageShare::WHOLE }
             }
             Coverage::AllAttempts { amount, mode } => {
                 let route = (&plan.model, plan.prices_differ);
@@ -106,9 +107,10 @@ impl SharedCalls {
             runner.run(call, &client, &AttemptBudget::Ceiling).await
         };
         let result = self.in_flight.join(key, client.disconnected(), run).await;
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let share = match mode {
-            SingleFlightMode::SplitCost => CostShare::new(result.index, result.participants),
-            SingleFlightMode::ChargeEach | SingleFlightMode::Off => CostShare::WHOLE,
+            SingleFlightMode::SplitCost => UsageShare { index: count(result.index), of: count(result.participants) },
+            SingleFlightMode::ChargeEach | SingleFlightMode::Off => UsageShare::WHOLE,
         };
         EndedCall { outcome: result.value, share }
     }

@@ -114,15 +114,15 @@ async fn list_returns_pages_newest_first() {
         let record = format!(r#"{{"name":"g{number}","workspace_default":{}}}"#, number == 3);
         made.push(ports.create(&Change::plain(&by()), &read(&record).unwrap()).await.unwrap());
     }
-    let names = |page: &crate::guardrail::GuardrailPage| -> Vec<(String, bool)> {
+    let names = |page: &[PlacedGuardrail]| -> Vec<(String, bool)> {
         let entry = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
-        page.guardrails.iter().map(entry).collect()
+        page.iter().map(entry).collect()
     };
-    let page = ports.list(&by(), None, 1, 2).await.unwrap();
-    assert_eq!((names(&page), page.total), (vec![("g3".to_owned(), true), ("g2".to_owned(), false)], 5));
+    let (page, total) = ports.list(&by(), None, 1, 2).await.unwrap();
+    assert_eq!((names(&page), total), (vec![("g3".to_owned(), true), ("g2".to_owned(), false)], 5));
     let beyond = ports.list(&by(), Some(workspace_id(900)), 9, 2).await.unwrap();
-    assert_eq!((beyond.guardrails.len(), beyond.total), (0, 5));
-    assert_eq!(ports.list(&by(), Some(workspace_id(901)), 0, 50).await.unwrap().total, 0);
+    assert_eq!((beyond.0.len(), beyond.1), (0, 5));
+    assert_eq!(ports.list(&by(), Some(workspace_id(901)), 0, 50).await.unwrap().1, 0);
 }
 
 #[tokio::test]

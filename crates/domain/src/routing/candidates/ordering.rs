@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{Candidate, Selection};
 use crate::money::Price;
-use crate::routing::{HealthView, LatencyPercentiles, PercentileBounds, Sort, SortBy, ThroughputPercentiles};
+use crate::routing::{
+    HealthView, LatencyPercentiles, PercentileBounds, Percentiles, Sort, SortBy, ThroughputPercentiles,
+};
 
 impl Selection<'_> {
     /// Orders a group: providers named in `order` first, the others by `sort` or else balanced by price. Endpoints
@@ -112,23 +114,18 @@ fn by_price(a: &Candidate, b: &Candidate) -> Ordering {
 }
 
 fn quick_enough(measured: LatencyPercentiles, bounds: PercentileBounds) -> bool {
-    let pairs = [
-        (measured.p50, bounds.p50),
-        (measured.p75, bounds.p75),
-        (measured.p90, bounds.p90),
-        (measured.p99, bounds.p99),
-    ];
-    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured <= Duration::from_millis(bound)))
+    are_within(measured, bounds, |latency, bound| latency <= Duration::from_millis(bound))
 }
 
 fn busy_enough(measured: ThroughputPercentiles, bounds: PercentileBounds) -> bool {
-    let pairs = [
-        (measured.p50, bounds.p50),
-        (measured.p75, bounds.p75),
-        (measured.p90, bounds.p90),
-        (measured.p99, bounds.p99),
-    ];
-    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured >= bound))
+    are_within(measured, bounds, |throughput, bound| throughput >= bound)
+}
+
+/// Returns true if every percentile with a bound meets it.
+fn are_within<T>(measured: Percentiles<T>, bounds: PercentileBounds, is_within: impl Fn(T, u64) -> bool) -> bool {
+    let Percentiles { p50, p75, p90, p99 } = measured;
+    let pairs = [(p50, bounds.p50), (p75, bounds.p75), (p90, bounds.p90), (p99, bounds.p99)];
+    pairs.into_iter().all(|(measured, bound)| bound.is_none_or(|bound| is_within(measured, bound)))
 }
 
 #[cfg(test)]

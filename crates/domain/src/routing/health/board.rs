@@ -12,6 +12,7 @@ use super::throttle::EndpointThrottle;
 use super::{Admission, AttemptError, AttemptReport, HealthPolicy, Observation, ThrottleView};
 use crate::ids::WorkspaceId;
 use crate::routing::PausedProviders;
+use crate::routing::Percentiles;
 use crate::system::Randomness;
 
 /// The health of all endpoints of a process, by their index in the configuration. Each endpoint has its own lock, held
@@ -177,31 +178,11 @@ pub struct HealthView {
 }
 
 /// Percentiles of the latency of successful answers. Accurate to 3.2 % or 1 µs, from 0 to 71 minutes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LatencyPercentiles {
-    /// The median.
-    pub p50: Duration,
-    /// The 75th percentile.
-    pub p75: Duration,
-    /// The 90th percentile.
-    pub p90: Duration,
-    /// The 99th percentile.
-    pub p99: Duration,
-}
+pub type LatencyPercentiles = Percentiles<Duration>;
 
 /// Percentiles of throughput: input and output tokens divided by the latency, in thousandths of a token per second.
 /// 99 % of the answers have **at least** the throughput p99. Accurate to 3.2 %, up to 4.2 million tokens per second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThroughputPercentiles {
-    /// The median.
-    pub p50: u64,
-    /// The 75th percentile.
-    pub p75: u64,
-    /// The 90th percentile.
-    pub p90: u64,
-    /// The 99th percentile.
-    pub p99: u64,
-}
+pub type ThroughputPercentiles = Percentiles<u64>;
 
 /// The health of one endpoint: its throttle and its measurements.
 ///

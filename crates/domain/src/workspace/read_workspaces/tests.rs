@@ -40,11 +40,11 @@ async fn fixture() -> (MemoryStore, ReadWorkspaces, [WorkspaceId; 3]) {
 #[tokio::test]
 async fn reads_are_narrowed_to_the_workspaces_of_the_caller() {
     let (_store, read, [default, a, b]) = fixture().await;
-    let ids = |page: &WorkspacePage| page.workspaces.iter().map(|workspace| workspace.id).collect::<Vec<_>>();
-    let all = read.list(&Authority::system(), 0, 2).await.unwrap();
-    assert_eq!((all.workspaces.len(), all.total), (2, 3));
-    let own = read.list(&key_of(&[a]), 0, 9).await.unwrap();
-    assert_eq!((ids(&own), own.total), (vec![a], 1));
+    let ids = |page: &[Workspace]| page.iter().map(|workspace| workspace.id).collect::<Vec<_>>();
+    let (all, total) = read.list(&Authority::system(), 0, 2).await.unwrap();
+    assert_eq!((all.len(), total), (2, 3));
+    let (own, total) = read.list(&key_of(&[a]), 0, 9).await.unwrap();
+    assert_eq!((ids(&own), total), (vec![a], 1));
     for name in ["a", &a.to_string()] {
         let name = ResourceName::new(name);
         assert_eq!(read.get(&key_of(&[a]), &name).await.unwrap().id, a);
