@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::container::{CopiedBlob, CopyOutcome, PutBlobError};
 use domain::error::StoreError;
+use domain::text::hex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -65,7 +66,7 @@ impl CopyTask<'_> {
             return Ok(CopyOutcome::SourceChanged);
         }
         target.finish(self.root, &self.to)?;
-        Ok(CopyOutcome::Copied(CopiedBlob { sha256: format!("{}", Hex(&hash)), head }))
+        Ok(CopyOutcome::Copied(CopiedBlob { sha256: hex(&hash), head }))
     }
 
     /// Copies the bytes; `None` if the length of the source differs from the expected one.
@@ -102,14 +103,6 @@ impl CopyTask<'_> {
 
 fn abandoned() -> StoreError {
     StoreError::unavailable("the copy was cancelled")
-}
-
-struct Hex<'a>(&'a [u8]);
-
-impl std::fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 /// A partial file. Dropping it removes it.

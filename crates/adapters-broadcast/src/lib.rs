@@ -6,9 +6,7 @@
 mod otlp;
 mod sender;
 mod settings;
-mod signature;
 
 pub use otlp::OtlpMessageEncoder;
-pub use sender::HttpMessageSender;
+pub use sender::{HttpMessageSender, signature};
 pub use settings::{BroadcastError, BroadcastSettings};
-pub use signature::signature;

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
 use domain::system::{Clock, parse_retry_after};
+use domain::text::hex;
+use hmac::{Hmac, KeyInit, Mac};
 use http::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_client::{ConnectCause, Error, Http2, HttpClient, HttpClientSettings};
+use sha2::Sha256;
 
-use crate::signature::signature;
 use crate::{BroadcastError, BroadcastSettings, otlp};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-tollgate-delivery");
@@ -170,4 +172,35 @@ fn from_call(error: &Error) -> DeliveryError {
         _ if error.is_connect() => "it could not be reached",
         _ => "the connection broke before its answer",
     })
+}
+
+/// Returns the value of `x-tollgate-signature`: `v1=` and the HMAC-SHA256 in lower-case hex, with the secret as key, of
+/// the timestamp in `x-tollgate-timestamp`, a full stop, and the body.
+pub fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
+    // HMAC accepts keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return "v1=".to_owned() };
+    mac.update(timestamp.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    format!("v1={}", hex(&mac.finalize().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signature_matches_openssl() {
+        // printf '1790000000.{}' | openssl dgst -sha256 -hmac 0123456789abcdef
+        assert_eq!(signature("0123456789abcdef", "1790000000", b"{}"), EXPECTED);
+        for other in [
+            signature("0123456789abcdeg", "1790000000", b"{}"),
+            signature("0123456789abcdef", "1790000001", b"{}"),
+            signature("0123456789abcdef", "1790000000", b"{ }"),
+        ] {
+            assert_ne!(other, EXPECTED);
+        }
+    }
+
+    const EXPECTED: &str = "v1=3d02334942fff50e279f641c1b104ff5f49380d94ff307bb92b1e03f5aee6ff0";
 }

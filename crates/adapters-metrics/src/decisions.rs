@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
+use domain::decision::Metrics;
 use domain::ids::IdMap;
 use domain::observability::OutboxStatus;
 use domain::usage::{AttemptOutcome, AttemptRecord, QuestionVerdict, UsageOutcome, UsageRecord};
@@ -126,7 +127,23 @@ impl DecisionMetrics {
         providers.get(&*attempt.provider).unwrap_or(&self.others).attempt(attempt);
     }
 
-    pub(crate) fn record_charge(&self, record: &UsageRecord) {
+    /// Writes the counters of money.
+    pub(crate) fn write_money(&self, text: &mut String) {
+        write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
+        let providers = self.providers.read().unwrap_or_else(PoisonError::into_inner);
+        let slugs = providers.iter().map(|(slug, provider)| (&**slug, provider));
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        // A provider may be called `other`, too.
+        for (slug, provider) in slugs.chain([(OTHER, &self.others)]) {
+            *sums.entry(slug).or_default() += provider.cost.pico();
+        }
+        let help = "Cost of attempts in US dollars, each rounded up to 10^-12";
+        write_counters(text, "attempt_cost_usd", help, sums.into_iter().map(|(slug, pico)| (Some(slug), pico)));
+    }
+}
+
+impl Metrics for DecisionMetrics {
+    fn record_charge(&self, record: &UsageRecord) {
         self.settled[record.outcome as usize].inc();
         self.spend.add(record.cost);
         let at_providers = record.time_at_providers().unwrap_or_default();
@@ -140,39 +157,25 @@ impl DecisionMetrics {
         }
     }
 
-    pub(crate) fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
+    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
         self.reservations[hold_index(rejected_by)].inc();
         self.reservation.observe(took.as_secs_f64());
     }
 
-    pub(crate) fn record_guardrail_action(&self, action: &'static str) {
+    fn record_guardrail_action(&self, action: &'static str) {
         self.filtered.get_or_create(&[("action", action)]).inc();
     }
 
-    pub(crate) fn record_question_verdict(&self, verdict: QuestionVerdict) {
+    fn record_question_verdict(&self, verdict: QuestionVerdict) {
         self.verdicts[verdict as usize].inc();
     }
 
-    pub(crate) fn record_hold_exceeded(&self) {
+    fn record_hold_exceeded(&self) {
         self.beyond_bound.inc();
     }
 
-    pub(crate) fn record_abandoned_requests(&self, requests: u64) {
+    fn record_abandoned_requests(&self, requests: u64) {
         self.settled[UsageOutcome::Abandoned as usize].inc_by(requests);
-    }
-
-    /// Writes the counters of money.
-    pub(crate) fn write_money(&self, text: &mut String) {
-        write_counters(text, "spend_usd", "Charges of this process in US dollars", [(None, self.spend.pico())]);
-        let providers = self.providers.read().unwrap_or_else(PoisonError::into_inner);
-        let slugs = providers.iter().map(|(slug, provider)| (&**slug, provider));
-        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        // A provider may be called `other`, too.
-        for (slug, provider) in slugs.chain([(OTHER, &self.others)]) {
-            *sums.entry(slug).or_default() += provider.cost.pico();
-        }
-        let help = "Cost of attempts in US dollars, each rounded up to 10^-12";
-        write_counters(text, "attempt_cost_usd", help, sums.into_iter().map(|(slug, pico)| (Some(slug), pico)));
     }
 }
 

@@ -1,11 +1,8 @@
 //! All metrics of a process.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::budget::BudgetScope;
 use domain::decision::Metrics;
-use domain::usage::{QuestionVerdict, UsageRecord};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -17,14 +14,14 @@ use crate::sample::MetricSample;
 /// The media type of [`PrometheusMetrics::text`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics of a process. It also implements the domain's [`Metrics`](domain::decision::Metrics).
+/// All metrics of a process.
 pub struct PrometheusMetrics {
     registry: Mutex<Registry>,
     /// Process metrics with the standard names.
     process: Mutex<Registry>,
     http: HttpMetrics,
     outbox: OutboxMetrics,
-    decisions: DecisionMetrics,
+    decisions: Arc<DecisionMetrics>,
 }
 
 impl PrometheusMetrics {
@@ -35,7 +32,7 @@ impl PrometheusMetrics {
         Self {
             http: HttpMetrics::register(&mut registry),
             outbox: OutboxMetrics::register(&mut registry),
-            decisions: DecisionMetrics::register(&mut registry, providers),
+            decisions: Arc::new(DecisionMetrics::register(&mut registry, providers)),
             registry: Mutex::new(registry),
             process: Mutex::default(),
         }
@@ -44,6 +41,11 @@ impl PrometheusMetrics {
     /// Returns the metrics of inbound requests.
     pub fn http(&self) -> &HttpMetrics {
         &self.http
+    }
+
+    /// Returns the metrics of decisions.
+    pub fn decisions(&self) -> Arc<dyn Metrics> {
+        Arc::clone(&self.decisions) as Arc<dyn Metrics>
     }
 
     /// Returns the metrics of the outbox.
@@ -78,32 +80,6 @@ impl PrometheusMetrics {
             "# EOF\n".clone_into(&mut text);
         }
         text
-    }
-}
-
-impl Metrics for PrometheusMetrics {
-    fn record_charge(&self, record: &UsageRecord) {
-        self.decisions.record_charge(record);
-    }
-
-    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration) {
-        self.decisions.record_hold(rejected_by, took);
-    }
-
-    fn record_guardrail_action(&self, action: &'static str) {
-        self.decisions.record_guardrail_action(action);
-    }
-
-    fn record_question_verdict(&self, verdict: QuestionVerdict) {
-        self.decisions.record_question_verdict(verdict);
-    }
-
-    fn record_hold_exceeded(&self) {
-        self.decisions.record_hold_exceeded();
-    }
-
-    fn record_abandoned_requests(&self, requests: u64) {
-        self.decisions.record_abandoned_requests(requests);
     }
 }
 

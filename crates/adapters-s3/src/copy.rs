@@ -1,11 +1,10 @@
 //! Copies of objects inside the store.
 
-use std::fmt::Write as _;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::container::{CopiedBlob, CopyOutcome};
 use domain::error::StoreError;
+use domain::text::hex;
 use object_store::aws::AmazonS3;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectStore as _, ObjectStoreExt as _};
@@ -92,12 +91,7 @@ impl Examined {
     }
 
     fn finish(self) -> CopiedBlob {
-        let sha256 = self.hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-        CopiedBlob { sha256, head: self.head }
+        CopiedBlob { sha256: hex(&self.hash.finalize()), head: self.head }
     }
 }
 

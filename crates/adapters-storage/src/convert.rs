@@ -79,9 +79,3 @@ pub(crate) fn to_budgets(picos: [Option<i64>; 4]) -> WorkspaceBudgets {
     let [daily, weekly, monthly, lifetime] = picos.map(|pico| pico.map(Usd::from_pico));
     WorkspaceBudgets { daily, weekly, monthly, lifetime }
 }
-
-/// Returns bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or('?');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}

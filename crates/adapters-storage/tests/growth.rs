@@ -183,9 +183,12 @@ async fn measure(records: u64, keys: u64) {
     let since = at(0).date_naive();
     for (what, workspaces) in [("all", None), ("one workspace", Some(vec![workspace_id(0)]))] {
         let groups = vec![UsageGroup::Day, UsageGroup::Model];
-        let days = UsageSumQuery::of_days(since, since + TimeDelta::days(i64::try_from(DAYS).unwrap() + 1));
+        let until = since + TimeDelta::days(i64::try_from(DAYS).unwrap() + 1);
         let began = Instant::now();
-        let sums = usage.sum(&UsageSumQuery { groups, workspaces, ..days }, 10_000).await.unwrap();
+        let sums = usage
+            .sum(&UsageSumQuery { groups, workspaces, since, until, ..UsageSumQuery::default() }, 10_000)
+            .await
+            .unwrap();
         println!("  sums of a year by day and model, {what}: {:?}, {} rows", began.elapsed(), sums.len());
     }
     let began = Instant::now();

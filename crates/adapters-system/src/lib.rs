@@ -4,7 +4,6 @@ mod clock;
 mod process;
 mod randomness;
 mod rate_limiter;
-mod secrets;
 mod terminal;
 mod workers;
 
@@ -12,6 +11,5 @@ pub use clock::*;
 pub use process::*;
 pub use randomness::*;
 pub use rate_limiter::*;
-pub use secrets::*;
 pub use terminal::*;
 pub use workers::*;

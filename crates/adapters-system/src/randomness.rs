@@ -1,4 +1,4 @@
-//! Random numbers for load distribution, which are unfit for secrets, and ids that sort by creation time.
+//! Random numbers for load distribution, which are unfit for secrets, ids that sort by creation time, and secrets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,8 @@ use domain::error::StoreError;
 use domain::ids::{
     ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, PresetId, ProcessId, RequestId, WorkspaceId,
 };
-use domain::system::{IdGenerator, Randomness};
+use domain::secret::ApiKeySecret;
+use domain::system::{IdGenerator, Randomness, SecretGenerator};
 use uuid::{NoContext, Timestamp, Uuid};
 
 /// The increment of the state: 2^64 divided by the golden ratio, odd, so that all states occur before one repeats.
@@ -128,6 +129,18 @@ impl IdGenerator for UuidV7Ids {
     }
 }
 
+/// Draws secrets from the operating system's cryptographic random source.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsSecrets;
+
+impl SecretGenerator for OsSecrets {
+    fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable(error.to_string()))?;
+        Ok(ApiKeySecret::from_random(bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,5 +218,13 @@ mod tests {
         assert_eq!(request.as_str().parse(), Ok(request.clone()));
         let uuid: Uuid = request.as_str().parse().unwrap();
         assert_eq!(uuid.get_timestamp().unwrap().to_unix(), (1_795_252_087, 999_000_000));
+    }
+
+    #[test]
+    fn secrets_are_distinct_and_not_zero() {
+        let zeros = ApiKeySecret::from_random([0; 32]);
+        let (one, other) = (OsSecrets.api_key_secret().unwrap(), OsSecrets.api_key_secret().unwrap());
+        assert!(one != other && one != zeros && other != zeros);
+        assert!(one.expose().parse::<ApiKeySecret>().is_ok());
     }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
+use crate::text::hex;
+
 /// The secret of an API key: `sk-tg-v1-` and 64 lower-case hex digits. Shown once, never stored; `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKeySecret(String);
@@ -111,17 +113,6 @@ fn is_lower_hex(text: &str) -> bool {
 
 fn nibble(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
-}
-
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 /// The secret of a provider, a destination or an object store; `Debug` redacts it.

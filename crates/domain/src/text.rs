@@ -1,7 +1,18 @@
-//! Text that is shown to people: escapes, and suggestions in errors.
+//! Text that is shown to people: escapes, hexadecimal digits, and suggestions in errors.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// Returns bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
 
 /// Returns true for characters that change the order or the visibility of text: U+061C, U+200E, U+200F, U+2028 to
 /// U+202E, U+2066 to U+2069 and U+FEFF.

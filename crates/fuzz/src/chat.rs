@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adapters_provider::chat_completions::answers::{Method, answer};
-use adapters_provider::chat_completions::labels::{Labels, capacity};
+use adapters_provider::chat_completions::labels::{self, Labels, capacity};
 use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
+use adapters_provider::chat_completions::structured;
 use adapters_provider::chat_completions::tournament::Tournament;
-use adapters_provider::chat_completions::{logprobs, structured};
 use anyhow::{Context as _, Result, ensure};
 use domain::json::Json;
 use domain::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Question};
@@ -67,7 +67,7 @@ fn play_rounds(question: &Question, tokens: &[TokenProbability]) -> Result<Optio
                 told.push(vec![1.0; offered.len()]);
                 continue;
             }
-            let reading = logprobs::read(tokens, &Labels::of(&question.kind).label(offered));
+            let reading = labels::read(tokens, &Labels::of(&question.kind).label(offered));
             ensure!((0.0..=1.0).contains(&reading.mass), "a mass that is none");
             ensure!(reading.weights.iter().all(|weight| (0.0..=1.1).contains(weight)), "a weight that is none");
             if reading.mass < 0.05 {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
-use domain::decision::Metrics;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
 use domain::observability::OutboxStatus;
@@ -91,7 +90,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
 fn record_charge_counts_attempts_tokens_and_spend() {
     let metrics = metrics();
     let attempts = vec![attempt("alpha", "http_error", 1, 100), attempt("beta", "completed", 101, 198)];
-    metrics.record_charge(&record(attempts, UsageShare::WHOLE));
+    metrics.decisions().record_charge(&record(attempts, UsageShare::WHOLE));
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "1");
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="failed"}"#, "0");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="http_error"}"#, "1");
@@ -111,7 +110,7 @@ fn questions_of_stages_are_counted_by_their_outcome() {
     let metrics = metrics();
     assert_value(&metrics, r#"tollgate_question_outcomes_total{outcome="escalated"}"#, "0");
     for verdict in [QuestionVerdict::Accepted, QuestionVerdict::Abstained, QuestionVerdict::Accepted] {
-        metrics.record_question_verdict(verdict);
+        metrics.decisions().record_question_verdict(verdict);
     }
     for (outcome, count) in [("accepted", "2"), ("escalated", "0"), ("abstained", "1")] {
         assert_value(&metrics, &format!(r#"tollgate_question_outcomes_total{{outcome="{outcome}"}}"#), count);
@@ -122,7 +121,9 @@ fn questions_of_stages_are_counted_by_their_outcome() {
 fn record_charge_counts_shared_call_once() {
     let metrics = metrics();
     for index in 0..3 {
-        metrics.record_charge(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
+        metrics
+            .decisions()
+            .record_charge(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
     }
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "3");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="completed"}"#, "1");
@@ -133,7 +134,7 @@ fn unknown_provider_counts_as_other() {
     let metrics = metrics();
     for number in 0..100 {
         let attempts = vec![attempt(&format!("provider-{number}"), &format!("outcome-{number}"), 1, 1)];
-        metrics.record_charge(&record(attempts, UsageShare::WHOLE));
+        metrics.decisions().record_charge(&record(attempts, UsageShare::WHOLE));
     }
     assert_value(&metrics, r#"tollgate_attempts_total{provider="other",outcome="other"}"#, "100");
     assert!(!metrics.text().contains("provider-"));
@@ -144,9 +145,9 @@ fn added_provider_has_series_and_known_ones_keep_their_counts() {
     let metrics = metrics();
     let of = |provider: &str| record(vec![attempt(provider, "completed", 1, 1)], UsageShare::WHOLE);
     metrics.add_providers(["later"]);
-    metrics.record_charge(&of("later"));
+    metrics.decisions().record_charge(&of("later"));
     metrics.add_providers(["later", "latest"]);
-    metrics.record_charge(&of("later"));
+    metrics.decisions().record_charge(&of("later"));
     assert_value(&metrics, r#"tollgate_attempts_total{provider="later",outcome="completed"}"#, "2");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="latest",outcome="completed"}"#, "0");
 }
@@ -155,10 +156,10 @@ fn added_provider_has_series_and_known_ones_keep_their_counts() {
 fn holds_are_counted_by_result() {
     let metrics = metrics();
     for rejected_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
-        metrics.record_hold(rejected_by, Duration::from_millis(1));
+        metrics.decisions().record_hold(rejected_by, Duration::from_millis(1));
     }
-    metrics.record_guardrail_action("redact");
-    metrics.record_hold_exceeded();
+    metrics.decisions().record_guardrail_action("redact");
+    metrics.decisions().record_hold_exceeded();
     for (result, limit, count) in [
         ("granted", "none", "2"),
         ("rejected", "workspace", "1"),
@@ -177,7 +178,7 @@ fn holds_are_counted_by_result() {
 #[test]
 fn abandoned_requests_are_counted_as_outcome() {
     let metrics = metrics();
-    metrics.record_abandoned_requests(3);
+    metrics.decisions().record_abandoned_requests(3);
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="abandoned"}"#, "3");
 }
 

@@ -14,8 +14,7 @@ use wires::provider::MalformedAnswer;
 
 use super::answers::{Method, answer};
 use super::calls::{CallError, Calls, unusable_answer};
-use super::labels::{Labels, capacity};
-use super::logprobs::{self, opens_tag};
+use super::labels::{self, Labels, capacity, opens_tag};
 use super::prompt::{self, Document, outcomes};
 use super::structured;
 use super::tournament::Tournament;
@@ -133,7 +132,7 @@ impl Attempt<'_> {
             return Ok(RoundOutcome::Refused);
         }
         let Some(tokens) = &reply.first_token else { return Err(CallError::NoLogprobs(unusable_answer(NO_LOGPROBS))) };
-        let reading = logprobs::read(tokens, &labels);
+        let reading = labels::read(tokens, &labels);
         let least = f64::from(self.settings().min_label_probability_milli) / 1000.0;
         if reading.mass + EPSILON < least {
             let failure = AttemptFailure { kind: AttemptFailureKind::NoUsableAnswer, ..unusable_answer(NOT_ANSWERING) };

@@ -13,7 +13,6 @@ mod attempt;
 mod bound;
 mod calls;
 pub mod labels;
-pub mod logprobs;
 mod memory;
 pub mod prompt;
 mod provider;

@@ -1,9 +1,9 @@
 //! Comparison with golden files: the caller's request, the upstream request, the response and the parsed answer.
 
 use adapters_provider::chat_completions::answers::{Method, answer};
-use adapters_provider::chat_completions::labels::Labels;
+use adapters_provider::chat_completions::labels::{self, Labels};
 use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
-use adapters_provider::chat_completions::{logprobs, structured};
+use adapters_provider::chat_completions::structured;
 use domain::question::{AnswerRules, Answers, ProviderInput, Question};
 use domain::routing::Wire;
 use rstest::rstest;
@@ -42,7 +42,7 @@ fn label_request_and_answer_match_golden_files(#[case] case: &str, #[case] tempe
 
     let reply = response::read(golden(case, "response").as_bytes()).unwrap();
     let labels = Labels::of(&question.kind).label(&offered);
-    let reading = logprobs::read(reply.first_token.as_ref().unwrap(), &labels);
+    let reading = labels::read(reply.first_token.as_ref().unwrap(), &labels);
     let method = Method::Logprobs { label_mass: reading.mass };
     let made = answer(question, &reading.weights, temperature_milli, method).unwrap();
     let read = format!(r#"{{"answer":{},{}}}"#, made.text(), tokens(&reply));

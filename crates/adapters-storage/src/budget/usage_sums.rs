@@ -11,11 +11,12 @@ use domain::budget::{Discrepancy, ResetInterval};
 use domain::error::StoreError;
 use domain::money::Usd;
 use domain::retention::RetentionPolicy;
+use domain::text::hex;
 use domain::usage::UsageRecord;
 use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use crate::connections::Transaction;
-use crate::convert::{hex, key_column, millis};
+use crate::convert::{key_column, millis};
 use crate::database::Database;
 use crate::statements::{column, pieces, places, read, run};
 use crate::usage::ids;

@@ -3,10 +3,10 @@
 use aws_lc_rs::digest::{Context, SHA256};
 use domain::audit::AuditHash;
 use domain::error::StoreError;
+use domain::text::hex;
 use sea_orm::{DbErr, QueryResult, TryGetable, Value};
 
 use super::marker::CopyError;
-use crate::convert::hex;
 
 /// The longest name of a row in a message.
 const MAX_NAME: usize = 200;

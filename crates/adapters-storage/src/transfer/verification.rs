@@ -2,12 +2,12 @@
 
 use aws_lc_rs::digest::{Context, SHA256};
 use domain::audit::RowSum;
+use domain::text::hex;
 use sea_orm::{ConnectionTrait, Value};
 use serde::Serialize;
 
 use super::marker::CopyError;
 use super::table::{Table, tables};
-use crate::convert::hex;
 use crate::errors::store_error;
 
 /// The maximum number of named rows.

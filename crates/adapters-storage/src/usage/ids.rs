@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
+use domain::text::hex;
 use uuid::Uuid;
 
-use crate::convert::hex;
 use crate::errors::corrupt;
 
 /// The prefix of a text with the length of a UUID. Ids never contain such a byte.

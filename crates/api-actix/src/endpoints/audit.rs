@@ -4,7 +4,7 @@ use domain::audit::{AuditEntry, AuditOutcome};
 use domain::operation::{AuditFilter, AuditPosition, ListAuditEntriesError};
 
 use crate::endpoints::prelude::*;
-use crate::http::csv::{Column, CsvValue, csv_head, csv_record};
+use crate::http::export::{Column, CsvValue, csv_head, csv_record};
 
 pub(crate) const ROUTE: Route = Route::management(Get, "/audit", tags::OPERATION, handler!(handle))
     .operation("listAuditEntries", "List the audit log")

@@ -7,7 +7,6 @@ pub(crate) mod call;
 pub(crate) mod change;
 pub(crate) mod client;
 pub(crate) mod conditions;
-pub(crate) mod csv;
 pub(crate) mod detach;
 pub(crate) mod download;
 pub(crate) mod edge;

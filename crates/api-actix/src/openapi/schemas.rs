@@ -10,6 +10,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::envelope::ErrorBody;
+use crate::http::response::Object;
 
 /// A map of typed questions, or any other JSON value.
 pub(crate) enum Questions {}
@@ -106,8 +107,7 @@ pub(crate) struct DecisionsRequest {
     session_id: Option<String>,
     /// Observability metadata (`trace_id`, `trace_name`, `span_name`, `generation_name`, `parent_span_id` and custom
     /// members); never sent to a provider.
-    #[schema(value_type = Option<Object>)]
-    trace: Option<Value>,
+    trace: Option<Object>,
     /// The end user; never sent to a provider.
     #[schema(max_length = 256)]
     user: Option<String>,
@@ -117,8 +117,7 @@ pub(crate) struct DecisionsRequest {
     /// True returns an error for each unanswered question instead of failing the whole request.
     partial: Option<bool>,
     /// Media, by the names that the state refers to. Only sent to endpoints with `assets` support.
-    #[schema(value_type = Option<Object>)]
-    assets: Option<Value>,
+    assets: Option<Object>,
     /// Images beside the state. Only sent to endpoints with `images` support.
     images: Option<Vec<Value>>,
 }
@@ -146,8 +145,7 @@ pub(crate) struct ProviderPreferences {
     #[schema(required = false)]
     sort: Value,
     /// The maximum prices in USD per million tokens: `prompt`, `completion`.
-    #[schema(value_type = Option<Object>)]
-    max_price: Option<Value>,
+    max_price: Option<Object>,
     /// The preferred maximum latency in seconds: a number, or an object of percentiles.
     #[schema(required = false)]
     preferred_max_latency: Value,
@@ -159,8 +157,7 @@ pub(crate) struct ProviderPreferences {
 /// The answers.
 #[derive(ToSchema)]
 pub(crate) struct DecisionsResponse {
-    #[schema(value_type = Object)]
-    answers: Value,
+    answers: Object,
     /// The model that served the request.
     model: String,
     usage: Usage,
@@ -169,11 +166,9 @@ pub(crate) struct DecisionsResponse {
     /// The provider that served the request.
     provider: String,
     /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
-    #[schema(value_type = Option<Object>)]
-    outcomes: Option<Value>,
+    outcomes: Option<Object>,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// The usage of the request.
@@ -206,8 +201,7 @@ pub(crate) struct SystemOneError {
     /// The owner of the caller's workspace, if set.
     user_id: Option<String>,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// Questions about an input, in OpenAI's format.
@@ -225,8 +219,7 @@ pub(crate) struct OpenAiDecisionsRequest {
     /// Ignored.
     prompt_cache_key: Option<String>,
     /// Ignored.
-    #[schema(value_type = Option<Object>)]
-    prompt_cache_options: Option<Value>,
+    prompt_cache_options: Option<Object>,
     provider: Option<ProviderPreferences>,
 }
 
@@ -273,18 +266,14 @@ pub(crate) struct OpenAiLevel {
 #[derive(ToSchema)]
 pub(crate) struct OpenAiDecisionsResponse {
     model: String,
-    #[schema(value_type = Vec<Object>)]
-    answers: Vec<Value>,
-    #[schema(value_type = Object)]
-    usage: Value,
+    answers: Vec<Object>,
+    usage: Object,
     id: String,
     provider: String,
     /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
-    #[schema(value_type = Option<Object>)]
-    outcomes: Option<Value>,
+    outcomes: Option<Object>,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// An error in OpenAI's format.
@@ -292,8 +281,7 @@ pub(crate) struct OpenAiDecisionsResponse {
 pub(crate) struct OpenAiError {
     error: OpenAiErrorBody,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// The error.
@@ -304,8 +292,7 @@ pub(crate) struct OpenAiErrorBody {
     /// The path of the error in the body.
     param: Option<String>,
     code: String,
-    #[schema(value_type = Object)]
-    metadata: Value,
+    metadata: Object,
 }
 
 /// Questions about an input, in Gemini's format.
@@ -325,22 +312,17 @@ pub(crate) struct GeminiDecisionsRequest {
 /// The answers by question name.
 #[derive(ToSchema)]
 pub(crate) struct GeminiDecisionsResponse {
-    #[schema(value_type = Object)]
-    answers: Value,
+    answers: Object,
     /// Present if the model refused every question.
-    #[schema(value_type = Option<Object>)]
-    prompt_feedback: Option<Value>,
+    prompt_feedback: Option<Object>,
     model: String,
-    #[schema(value_type = Object)]
-    usage: Value,
+    usage: Object,
     id: String,
     provider: String,
     /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
-    #[schema(value_type = Option<Object>)]
-    outcomes: Option<Value>,
+    outcomes: Option<Object>,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// An error in Gemini's format.
@@ -348,8 +330,7 @@ pub(crate) struct GeminiDecisionsResponse {
 pub(crate) struct GeminiError {
     error: GeminiErrorBody,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// The error.
@@ -359,8 +340,7 @@ pub(crate) struct GeminiErrorBody {
     code: i32,
     message: String,
     status: String,
-    #[schema(value_type = Vec<Object>)]
-    details: Vec<Value>,
+    details: Vec<Object>,
 }
 
 /// Questions about an input, in SGLang's format.
@@ -384,18 +364,14 @@ pub(crate) struct SglangDecisionsResponse {
     object: String,
     model: String,
     prompt_format_version: i32,
-    #[schema(value_type = Object)]
-    answers: Value,
-    #[schema(value_type = Object)]
-    usage: Value,
+    answers: Object,
+    usage: Object,
     id: String,
     provider: String,
     /// Of a preset with stages, by question: `outcome`, `stage`, `model` and `threshold`.
-    #[schema(value_type = Option<Object>)]
-    outcomes: Option<Value>,
+    outcomes: Option<Object>,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 /// An error in SGLang's format.
@@ -408,11 +384,9 @@ pub(crate) struct SglangError {
     param: Option<String>,
     /// Equals the HTTP status.
     code: i32,
-    #[schema(value_type = Object)]
-    metadata: Value,
+    metadata: Object,
     /// Service metadata about the handling of the request; only on request.
-    #[schema(value_type = Option<Object>)]
-    service_metadata: Option<Value>,
+    service_metadata: Option<Object>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 use adapters_metrics::PrometheusMetrics;
 use adapters_system::SystemClock;
 use anyhow::Result;
-use domain::decision::Metrics as _;
 use domain::ids::{ApiKeyId, DecisionId, RequestId, WorkspaceId};
 use domain::money::{Price, Usd};
 use domain::pricing::TokenPrices;
@@ -24,6 +23,7 @@ const CALLS: u32 = 10_000;
 /// Measures the recordings of a request, and one scrape.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let metrics = PrometheusMetrics::new("0.0.0", ["alpha", "beta"]);
+    let decisions = metrics.decisions();
     let record = record()?;
     let calls: [(&str, &dyn Fn()); 5] = [
         ("an HTTP answer", &|| metrics.http().record_response(Some("/a"), "GET", 200, Duration::from_millis(1))),
@@ -31,8 +31,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
             metrics.http().begin_operation();
             metrics.http().end_operation();
         }),
-        ("a charge", &|| metrics.record_charge(&record)),
-        ("a hold", &|| metrics.record_hold(None, Duration::from_micros(80))),
+        ("a charge", &|| decisions.record_charge(&record)),
+        ("a hold", &|| decisions.record_hold(None, Duration::from_micros(80))),
         ("a scrape", &|| drop(std::hint::black_box(metrics.text()))),
     ];
     let figures = calls.map(|(name, call)| {

@@ -2,6 +2,7 @@
 
 use crate::json::Json;
 use crate::repetition::StoredRepetition;
+use crate::text::hex;
 use chrono::{DateTime, Utc};
 
 named_enum! {
@@ -127,7 +128,7 @@ impl std::str::FromStr for AuditHash {
 impl std::fmt::Display for AuditHash {
     /// Writes lower-case hexadecimal digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -60,6 +60,23 @@ pub trait ByteSource: Send {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
+/// A source of one chunk.
+pub struct OnePiece(Option<Vec<u8>>);
+
+impl OnePiece {
+    /// Creates the source of these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(Some(bytes.into()))
+    }
+}
+
+#[async_trait]
+impl ByteSource for OnePiece {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.take().filter(|piece| !piece.is_empty()))
+    }
+}
+
 /// An object that is open for reading.
 pub struct OpenBlob {
     /// The size of the whole object in bytes.

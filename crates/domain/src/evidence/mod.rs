@@ -3,7 +3,6 @@
 mod errors;
 mod label_answers;
 mod list_evidence;
-mod list_labels;
 mod model;
 mod ports;
 mod submit_feedback;

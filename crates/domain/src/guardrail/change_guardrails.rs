@@ -1,10 +1,103 @@
-//! Deleting a guardrail, and restoring a version of it.
+//! Creates, changes and deletes guardrails, and restores their versions.
 
 use super::manage_guardrails::{audit_draft, check_default};
-use super::update_guardrail::MAX_ATTEMPTS;
-use super::{Guardrail, GuardrailError, ManageGuardrails, PlacedGuardrail};
+use super::{
+    Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailRules, InvalidGuardrail, ManageGuardrails,
+    PlacedGuardrail,
+};
 use crate::authority::Right;
 use crate::change::Change;
+
+impl ManageGuardrails {
+    /// Creates a guardrail in the workspace that the draft names, or in the default workspace. It is assigned to no key
+    /// yet. With `workspace_default` the same transaction makes it the workspace's default guardrail.
+    ///
+    /// # Errors
+    /// Fails if the caller lacks the right, if the draft is invalid or has no name, if the workspace does not exist, or
+    /// if the store fails.
+    pub async fn create(
+        &self,
+        change: &Change<'_, PlacedGuardrail>,
+        draft: &GuardrailDraft,
+    ) -> Result<PlacedGuardrail, GuardrailError> {
+        let by = change.by();
+        by.check(Right::Write)?;
+        let workspace_default = draft.workspace_default() == Some(true);
+        check_default(by, workspace_default)?;
+        let name = draft.name().ok_or_else(|| InvalidGuardrail::new("name", "is required"))?;
+        let blank = Guardrail {
+            id: self.ids.guardrail_id(),
+            workspace_id: self.workspace(by, draft.workspace_id()).await?.id,
+            name: GuardrailName::try_new(name).map_err(|fault| InvalidGuardrail::new("name", fault.to_string()))?,
+            budget: None,
+            rules: GuardrailRules::default(),
+            version: 1,
+            created_at: self.clock.now(),
+            updated_at: None,
+        };
+        let guardrail = draft.apply(blank, &self.names)?;
+        let placed = PlacedGuardrail { guardrail, workspace_default };
+        let audit = change.audited(audit_draft(by, "guardrail.create", None, Some(&placed)), &placed);
+        let added = self.guardrails.insert(&placed.guardrail, workspace_default, &audit).await?;
+        if added { Ok(placed) } else { Err(GuardrailError::UnknownWorkspace) }
+    }
+}
+
+/// The number of attempts at a change while others change the same record.
+pub(super) const MAX_ATTEMPTS: usize = 8;
+
+impl ManageGuardrails {
+    /// Changes only the members that the draft names: `null` clears a member, a list is replaced as a whole. Creates a
+    /// new version if something differs. Concurrent changes of other members are kept.
+    ///
+    /// # Errors
+    /// Fails if the caller lacks the right, if the draft is invalid or names no member, if the guardrail does not
+    /// exist or has a version that the caller does not accept, if concurrent changes win every time, or if the store fails.
+    pub async fn update(
+        &self,
+        change: &Change<'_, PlacedGuardrail>,
+        id: &str,
+        draft: &GuardrailDraft,
+    ) -> Result<PlacedGuardrail, GuardrailError> {
+        change.by().check(Right::Write)?;
+        draft.require_changes()?;
+        let edit = |before: Guardrail| draft.apply(before, &self.names).map_err(GuardrailError::from);
+        self.change(change, "guardrail.update", id, draft.workspace_default(), edit).await
+    }
+
+    /// Replaces a guardrail with the result of `edit`. It repeats the change on the newest record if it lost a race.
+    pub(super) async fn change(
+        &self,
+        change: &Change<'_, PlacedGuardrail>,
+        action: &'static str,
+        id: &str,
+        default: Option<bool>,
+        edit: impl Fn(Guardrail) -> Result<Guardrail, GuardrailError>,
+    ) -> Result<PlacedGuardrail, GuardrailError> {
+        let by = change.by();
+        for _ in 0..MAX_ATTEMPTS {
+            let before = self.get(by, id).await?;
+            check_default(by, before.workspace_default || default == Some(true))?;
+            change.check_version(before.version())?;
+            let changed = edit(before.guardrail.clone())?;
+            let workspace_default = default.unwrap_or(before.workspace_default);
+            if changed == before.guardrail && workspace_default == before.workspace_default {
+                return Ok(before);
+            }
+            let guardrail = Guardrail {
+                version: before.guardrail.version.saturating_add(1),
+                updated_at: Some(self.clock.now()),
+                ..changed
+            };
+            let after = PlacedGuardrail { guardrail, workspace_default };
+            let audit = change.audited(audit_draft(by, action, Some(&before), Some(&after)), &after);
+            if self.guardrails.update(&before, &after, &audit).await? {
+                return Ok(after);
+            }
+        }
+        Err(GuardrailError::Conflict)
+    }
+}
 
 impl ManageGuardrails {
     /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
@@ -45,3 +138,6 @@ impl ManageGuardrails {
         self.change(change, "guardrail.restore", id, None, back).await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,6 @@
 
 mod assign_keys_to_guardrail;
 mod change_guardrails;
-mod create_guardrail;
 mod draft;
 mod errors;
 pub mod filter;
@@ -16,7 +15,6 @@ mod permission;
 mod policy;
 mod ports;
 mod read_guardrails;
-mod update_guardrail;
 
 pub use assign_keys_to_guardrail::*;
 pub use draft::*;

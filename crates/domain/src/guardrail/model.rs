@@ -315,15 +315,6 @@ impl PlacedGuardrail {
     }
 }
 
-/// A page of guardrails.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardrailPage {
-    /// The guardrails of the page, newest first.
-    pub guardrails: Vec<PlacedGuardrail>,
-    /// The number of guardrails on all pages.
-    pub total: u64,
-}
-
 /// Returns the audit entry for keys that a guardrail was assigned to: their number, and the first of them.
 pub fn keys_assigned(actor: &Actor, id: GuardrailId, keys: &[ApiKeyId]) -> AuditDraft {
     on_keys(actor, "guardrail.assign_keys", id, keys)

@@ -1,11 +1,10 @@
 //! The trace that a request belongs to, in no wire format.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
 use crate::ids::DecisionId;
 use crate::json::{Json, JsonKind};
+use crate::text::hex;
 
 /// The most members without a meaning that are kept.
 const MAX_MEMBERS: usize = 64;
@@ -98,12 +97,8 @@ fn as_it_is(name: &str, digits: usize) -> Option<String> {
 }
 
 fn hashed(name: &str, bytes: usize) -> String {
-    let digest = Sha256::digest(name.as_bytes());
-    let mut id = String::with_capacity(2 * bytes);
-    for byte in digest.iter().take(bytes) {
-        // Writing into a string does not fail.
-        let _ = write!(id, "{byte:02x}");
-    }
+    let mut id = hex(&Sha256::digest(name.as_bytes()));
+    id.truncate(2 * bytes);
     id
 }
 

@@ -254,7 +254,7 @@ async fn execute_removes_sums_of_days_that_ended_before_their_retention() {
     let day = charge.record.charged_at.date_naive();
     fixture.store.ledger().settle(&charge).await.unwrap();
     let sums = async || {
-        let query = UsageSumQuery::of_days(day, day.succ_opt().unwrap());
+        let query = UsageSumQuery { since: day, until: day.succ_opt().unwrap(), ..UsageSumQuery::default() };
         fixture.store.usage().sum(&query, 9).await.unwrap().len()
     };
     let end =

@@ -32,12 +32,6 @@ impl Probability {
     pub const fn get(self) -> f64 {
         self.0
     }
-
-    /// Returns the probability of the opposite.
-    #[must_use]
-    pub fn complement(self) -> Self {
-        Self(1.0 - self.0)
-    }
 }
 
 impl Ord for Probability {

@@ -104,7 +104,7 @@ fn minimum_labels_are_closed_forms() {
 #[test]
 fn promise_divides_delta_among_questions() {
     let five = NonZeroU32::new(5).unwrap();
-    let shared = Promise::with_defaults(five).unwrap();
+    let shared = Promise::new(probability(0.05), probability(0.1), five).unwrap();
     assert!(near(shared.alpha().get(), 0.05) && near(shared.delta().get(), 0.02));
     assert!(shared.minimum_labels() > promise(0.05, 0.1).minimum_labels());
     for (alpha, delta) in [(0.0, 0.1), (1.0, 0.1), (0.1, 0.0), (0.1, 1.0)] {

@@ -31,11 +31,6 @@ impl Promise {
         (is_open(alpha) && is_open(delta) && is_open(shared)).then_some(Self { alpha, delta: shared })
     }
 
-    /// Creates the default promise, alpha 0.05 and delta 0.10.
-    pub fn with_defaults(questions: NonZeroU32) -> Option<Self> {
-        Self::new(Probability::new(0.05).ok()?, Probability::new(0.1).ok()?, questions)
-    }
-
     /// Returns the promised risk.
     pub const fn alpha(&self) -> Probability {
         self.alpha

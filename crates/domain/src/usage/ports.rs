@@ -42,11 +42,6 @@ impl UsageFilter {
         Self { workspaces: Some(vec![workspace_id]), ..Self::default() }
     }
 
-    /// Matches all records of a key, in every workspace that it belonged to.
-    pub fn for_key(api_key: ApiKeyId) -> Self {
-        Self { api_key: Some(api_key), ..Self::default() }
-    }
-
     /// Returns true if the filter has conditions that no index of a store covers: a page may read many more records
     /// than it returns.
     pub fn reads_more_than_it_returns(&self) -> bool {

@@ -26,7 +26,7 @@ named_enum! {
 }
 
 /// The usage to sum, and its groups.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageSumQuery {
     /// The groups, in the order of the rows.
     pub groups: Vec<UsageGroup>,
@@ -49,21 +49,6 @@ pub struct UsageSumQuery {
 }
 
 impl UsageSumQuery {
-    /// Returns a query of all usage of a range of days.
-    pub fn of_days(since: NaiveDate, until: NaiveDate) -> Self {
-        Self {
-            groups: Vec::new(),
-            since,
-            until,
-            workspaces: None,
-            api_key: None,
-            model: None,
-            provider: None,
-            user: None,
-            after: None,
-        }
-    }
-
     /// Returns true if the sums of days do not suffice: they have no end users.
     pub fn needs_records(&self) -> bool {
         self.user.is_some() || self.groups.contains(&UsageGroup::User)

@@ -1,7 +1,6 @@
 //! Workspaces: the tenants.
 
 mod changes;
-mod choose_files_workspace;
 mod choose_workspace;
 mod contents;
 mod create_workspace;
@@ -14,7 +13,6 @@ mod read_workspaces;
 mod slug;
 
 pub use changes::*;
-pub use choose_files_workspace::*;
 pub use choose_workspace::*;
 pub use contents::*;
 pub use create_workspace::*;

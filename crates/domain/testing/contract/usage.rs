@@ -185,13 +185,16 @@ async fn list_by_key_needs_no_workspace(stores: &Stores) {
     for (number, workspace, key) in [(1, 1, 7), (2, 2, 8), (3, 2, 7)] {
         settle(stores, of(number, workspace, key)).await.unwrap();
     }
-    let all = UsageFilter::for_key(key_id(7));
+    let all = UsageFilter { api_key: Some(key_id(7)), ..UsageFilter::default() };
     assert_eq!(stores.usage.list(&all, 9).await.unwrap(), [of(3, 2, 7), of(1, 1, 7)]);
-    let page = UsageFilter { after: Some((of(3, 2, 7).charged_at, id(3))), ..all };
+    let page = UsageFilter { after: Some((of(3, 2, 7).charged_at, id(3))), ..all.clone() };
     assert_eq!(stores.usage.list(&page, 9).await.unwrap(), [of(1, 1, 7)]);
-    let one = UsageFilter { workspaces: Some(vec![workspace_id(2)]), ..UsageFilter::for_key(key_id(7)) };
+    let one = UsageFilter { workspaces: Some(vec![workspace_id(2)]), ..all };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
-    assert_eq!(stores.usage.list(&UsageFilter::for_key(key_id(9)), 9).await.unwrap(), []);
+    assert_eq!(
+        stores.usage.list(&UsageFilter { api_key: Some(key_id(9)), ..UsageFilter::default() }, 9).await.unwrap(),
+        []
+    );
 }
 
 async fn list_filters_by_provider_and_outcome(stores: &Stores) {
@@ -296,7 +299,7 @@ async fn list_filters_by_model_user_session_and_several_workspaces(stores: &Stor
 
 fn days(since: i64, until: i64) -> UsageSumQuery {
     let day = |days: i64| (at(0) + TimeDelta::days(days)).date_naive();
-    UsageSumQuery::of_days(day(since), day(until))
+    UsageSumQuery { since: day(since), until: day(until), ..UsageSumQuery::default() }
 }
 
 async fn sums(stores: &Stores, query: UsageSumQuery) -> Vec<UsageSum> {
@@ -384,8 +387,12 @@ async fn sums_outlive_records_until_their_own_retention(stores: &Stores) {
     let day = old.charged_at.date_naive();
     settle(stores, old).await.unwrap();
     settle(stores, record(2, 1)).await.unwrap();
-    let query =
-        || UsageSumQuery { groups: vec![UsageGroup::Day], ..UsageSumQuery::of_days(day, day + Days::new(5_000)) };
+    let query = || UsageSumQuery {
+        groups: vec![UsageGroup::Day],
+        since: day,
+        until: day + Days::new(5_000),
+        ..UsageSumQuery::default()
+    };
     let requests = async || sums(stores, query()).await.iter().map(|row| row.totals.requests).collect::<Vec<_>>();
     let removed = stores.maintenance.prune(Duration::from_hours(24 * 3_000), 10).await.unwrap().removed;
     assert_eq!((removed, requests().await), (1, vec![1, 1]));

@@ -58,7 +58,7 @@ impl ProcessMetrics {
     /// Returns the recorder for Decisions requests.
     pub fn metrics(&self) -> Arc<dyn Metrics> {
         match &self.0 {
-            Some(metrics) => Arc::clone(metrics) as Arc<dyn Metrics>,
+            Some(metrics) => metrics.decisions(),
             None => Arc::new(NoMetrics),
         }
     }

@@ -3,7 +3,6 @@
 mod background;
 pub mod broadcast;
 pub mod configuration_checks;
-mod endpoints;
 mod instance;
 mod ledger;
 mod metrics;
@@ -19,7 +18,6 @@ mod stages;
 mod stores;
 
 pub use background::Background;
-pub use endpoints::{configured as configured_endpoints, directory, minimal_rows, sandbox_models};
 pub use instance::Instance;
 pub use ledger::{FOLD_WITHIN, SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
@@ -27,7 +25,10 @@ pub use operator::SocketFile;
 pub use private::PrivateApplication;
 pub use probes::{StoreDisks, database_room};
 pub use process::{ServerLock, Signals, handle_file_size_signal, prepare_descriptors};
-pub use providers::{Upstreams, check_provider_connection, check_provider_credential, single_provider};
+pub use providers::{
+    Upstreams, check_provider_connection, check_provider_credential, configured_endpoints, directory, minimal_rows,
+    sandbox_models, single_provider,
+};
 pub use rate_limits::{RateLimits, check_rate_store, check_rate_store_files};
 pub use routed::{Reloader, RoutedParts};
 pub use sockets::SocketFolder;

@@ -10,7 +10,7 @@ use domain::ids::DecisionId;
 
 use crate::endpoints::prelude::*;
 use crate::endpoints::presets;
-use crate::http::csv::{csv_head, csv_record};
+use crate::http::export::{csv_head, csv_record};
 use crate::http::members::invalid;
 use record::{COLUMNS, EvidenceView};
 

@@ -6,7 +6,7 @@ use domain::evidence::{Evidence, Label};
 use domain::text::escape;
 
 use crate::endpoints::prelude::*;
-use crate::http::csv::{Column, CsvValue};
+use crate::http::export::{Column, CsvValue};
 
 /// The evidence of one answer of a preset.
 #[derive(Serialize, ToSchema)]

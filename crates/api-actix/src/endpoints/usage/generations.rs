@@ -7,7 +7,7 @@ use domain::usage::{UsageFilter, UsageOutcome, UsageRecord};
 use super::KEY;
 use crate::endpoints::get_generation::GenerationView;
 use crate::endpoints::prelude::*;
-use crate::http::csv::{Column, CsvValue, csv_head, csv_record};
+use crate::http::export::{Column, CsvValue, csv_head, csv_record};
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/generations", tags::USAGE, handler!(handle))
     .operation("listGenerations", "List the records of Decisions requests")

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::ObjectBuilder;
 
 use super::KEY;
 use crate::endpoints::prelude::*;
-use crate::http::csv::{CsvValue, csv_line};
+use crate::http::export::{CsvValue, csv_line};
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/usage", tags::USAGE, handler!(handle))
     .operation("getUsage", "Sum usage and cost")

@@ -4,8 +4,9 @@ mod attachments;
 mod canonical;
 mod path;
 mod preferences;
-mod preset;
 mod questions;
+
+pub use attachments::AssetPart;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,9 +15,6 @@ use self::path::Path;
 use super::{DecisionRequest, InvalidDecision};
 use crate::json::{Json, JsonKind, JsonPart, count_commas};
 use crate::question::{Attachments, BYTES_PER_QUESTION, ProviderInput, Question, Questions, StateForm};
-
-pub use attachments::AssetPart;
-pub(in crate::decision) use preset::PRESET_PREFIX;
 
 /// The members of a request body, not yet validated. A null member counts as absent. The reader of the body MUST reject
 /// strings with unpaired surrogates in escapes.
@@ -101,7 +99,7 @@ impl DecisionDraft {
     pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
         let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
-            typed if preset::preset_slug(&model).is_some() => preset::no_questions(typed, self.questions)?,
+            typed if preset_slug(&model).is_some() => no_questions(typed, self.questions)?,
             Some(typed) if typed.is_empty() => {
                 return Err(InvalidDecision::new("questions", "must have at least one question"));
             }
@@ -180,7 +178,7 @@ fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<Stri
     if names.is_empty() {
         return Err(InvalidDecision::new("model", "is required"));
     }
-    if names.len() > 1 && names.iter().any(|name| preset::preset_slug(name).is_some()) {
+    if names.len() > 1 && names.iter().any(|name| preset_slug(name).is_some()) {
         return Err(InvalidDecision::new("models", "must be absent with a preset, which has its own models"));
     }
     let first = names.remove(0);
@@ -221,6 +219,31 @@ fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {
         return Err(InvalidDecision::new(path, format!("must have at most {MAX_LABEL_CHARS} characters")));
     }
     Ok(text)
+}
+
+/// The prefix of the model names that stand for presets.
+pub(in crate::decision) const PRESET_PREFIX: &str = "@preset/";
+
+/// Returns the slug of the preset that a model name stands for.
+pub(super) fn preset_slug(model: &str) -> Option<&str> {
+    model.strip_prefix(PRESET_PREFIX)
+}
+
+/// Checks that a request with a preset has no questions. Returns the questions until the preset is resolved: none.
+pub(super) fn no_questions(typed: Option<Vec<Question>>, json: Option<Json>) -> Result<Questions, InvalidDecision> {
+    let is_empty =
+        |json: Json| json.kind() == JsonKind::Null || json.members().is_some_and(|members| members.is_empty());
+    if typed.is_none_or(|typed| typed.is_empty()) && json.is_none_or(is_empty) {
+        return Ok(Questions::from_typed(Vec::new()));
+    }
+    Err(InvalidDecision::new("questions", "must be {} with a preset, which has its own questions"))
+}
+
+impl DecisionRequest {
+    /// Returns the slug of the preset that the model name stands for.
+    pub fn preset_slug(&self) -> Option<&str> {
+        preset_slug(&self.model)
+    }
 }
 
 #[cfg(test)]

@@ -169,5 +169,5 @@ async fn narrow_checks_range_and_key() {
     }
     let narrowed =
         list.narrow(&inference, UsageFilter::default(), None, Some(&ResourceName::from(&workspace))).await.unwrap();
-    assert_eq!(narrowed, UsageFilter::for_key(own));
+    assert_eq!(narrowed, UsageFilter { api_key: Some(own), ..UsageFilter::default() });
 }

@@ -276,7 +276,9 @@ impl Script<'_> {
             model: self.draw_text("acme/m"),
             provider: self.draw_text("p"),
             user: (self.draws.below(4) == 0).then(|| "u-1".to_owned()),
-            ..UsageSumQuery::of_days(self.draw_day(), self.draw_day() + TimeDelta::days(20))
+            since: self.draw_day(),
+            until: self.draw_day() + TimeDelta::days(20),
+            ..UsageSumQuery::default()
         };
         let mut expected: BTreeMap<Vec<Option<String>>, UsageTotals> = BTreeMap::new();
         for charge in &self.charges {

@@ -1,7 +1,6 @@
 //! The archive of a backup: its entries and its manifest.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -9,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::container::ByteSource;
+use domain::container::{ByteSource, OnePiece};
 use domain::error::StoreError;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -76,7 +75,7 @@ impl ArchiveWriter {
     /// # Errors
     /// The file failed.
     pub async fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
-        self.add(name, bytes.len() as u64, &mut OnePiece(Some(bytes))).await.map(drop)
+        self.add(name, bytes.len() as u64, &mut OnePiece::new(bytes)).await.map(drop)
     }
 
     /// Writes an entry from a file.
@@ -104,21 +103,7 @@ impl ArchiveWriter {
 
 /// Returns a digest as lower-case hex.
 pub fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
-/// A source of one piece.
-struct OnePiece(Option<Vec<u8>>);
-
-#[async_trait]
-impl ByteSource for OnePiece {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.0.take().filter(|piece| !piece.is_empty()))
-    }
+    domain::text::hex(&hash.finalize())
 }
 
 /// The pieces of a local file. Reads block the command's thread, which has no other work.
@@ -398,7 +383,7 @@ mod tests {
     async fn add_fails_when_source_has_other_size() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ArchiveWriter::create(&folder.path().join("a")).unwrap();
-        let error = writer.add("x", 3, &mut OnePiece(Some(b"four".to_vec()))).await.unwrap_err();
+        let error = writer.add("x", 3, &mut OnePiece::new(*b"four")).await.unwrap_err();
         assert_eq!(error.to_string(), "x has 4 bytes in place of 3");
     }
 

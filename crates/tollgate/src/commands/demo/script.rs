@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::authority::{Authority, ManagementScope};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::change::Change;
-use domain::container::{BlobKey, ByteSource, ContainerId, ContainerPath};
-use domain::error::StoreError;
+use domain::container::{BlobKey, ContainerId, ContainerPath, OnePiece};
 use domain::guardrail::GuardrailDraft;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -342,7 +340,7 @@ impl Fixtures {
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores
             .blobs
-            .put(&key, Box::new(Once(Some(CONTENT.as_bytes().to_vec()))))
+            .put(&key, Box::new(OnePiece::new(CONTENT)))
             .await
             .context("the container file could not be written")?;
         Ok(Self {
@@ -353,16 +351,6 @@ impl Fixtures {
             guardrail_id: guardrail.id.to_string(),
             file_id: path.file_id(),
         })
-    }
-}
-
-/// A source of one chunk.
-struct Once(Option<Vec<u8>>);
-
-#[async_trait]
-impl ByteSource for Once {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.0.take())
     }
 }
 

@@ -7,8 +7,7 @@ use std::io::Write as _;
 use adapters_provider::CredentialCheck;
 use adapters_storage::SeaOrmDestinationRepository;
 use adapters_system::SystemClock;
-use async_trait::async_trait;
-use domain::container::{BlobKey, ByteSource};
+use domain::container::{BlobKey, OnePiece};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::model::Model;
@@ -150,7 +149,7 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let nobody: WorkspaceId = "00000000-0000-0000-0000-000000000000".parse()?;
         let key = BlobKey::container_file(nobody, &"tollgate-doctor".parse()?, &"probe".parse()?);
         let name = context.config.blobs.name();
-        stores.blobs.put(&key, Box::new(OneByte(Some(b'.')))).await.with_context(|| format!("cannot write {name}"))?;
+        stores.blobs.put(&key, Box::new(OnePiece::new(*b"."))).await.with_context(|| format!("cannot write {name}"))?;
         let object = stores.blobs.read(&key, None).await.with_context(|| format!("cannot read {name}"))?;
         // Of two commands at once, one may delete the object of the other.
         let size_bytes = object.map_or(1, |object| object.size_bytes);
@@ -222,15 +221,6 @@ pub async fn rate_limits(context: &Context, of_servers: &BTreeSet<&str>) -> Opti
     }
     let checked = check_rate_store(config).await;
     Some(Check::of("rate limits", checked.map(|name| format!("{name} can be used"))))
-}
-
-struct OneByte(Option<u8>);
-
-#[async_trait]
-impl ByteSource for OneByte {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.0.take().map(|byte| vec![byte]))
-    }
 }
 
 /// Checks that secrets exist and settings are valid, then that each provider can be reached; reports questionable

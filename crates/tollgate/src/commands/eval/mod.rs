@@ -1,6 +1,5 @@
 //! `tollgate eval …`: asks models about labelled items, and reports how far their answers can be relied on.
 
-mod charts;
 mod dataset;
 mod html;
 mod live;

@@ -1,3 +1,5 @@
+//! Tests of updates.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,3 +1,7 @@
+//! Tests of changes of guardrails.
+
+mod update;
+
 use std::sync::Arc;
 
 use super::*;
