@@ -25,16 +25,14 @@ impl State {
         self.outbox.extend(messages.into_iter().map(keep));
     }
 
-    /// Ends the pause of a destination, and makes its messages that wait after a failure due at `now`. Returns their
-    /// number.
+    /// Ends the pause of a destination, and makes its messages that failed due at `now`. Returns their number.
     pub(super) fn resume(&mut self, destination: DestinationId, now: DateTime<Utc>) -> u64 {
         self.destination_pauses.remove(&destination);
-        let waits = |stored: &&mut StoredMessage| {
-            let is_later = stored.next_at.is_some_and(|next| next > now);
-            stored.message.destination_id == destination && is_later && stored.failures > 0
+        let failed = |stored: &&mut StoredMessage| {
+            stored.message.destination_id == destination && stored.next_at.is_some() && stored.failures > 0
         };
         let mut resumed = 0;
-        for stored in self.outbox.iter_mut().filter(waits) {
+        for stored in self.outbox.iter_mut().filter(failed) {
             stored.failures = 0;
             stored.next_at = Some(now);
             resumed += 1;
@@ -55,8 +53,13 @@ impl Outbox for MemoryOutbox {
         Ok(found)
     }
 
-    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
-        self.0.state().destination_pauses.insert(destination, until);
+    async fn pause(&self, destination: &Destination, until: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut state = self.0.state();
+        let is_same = |stored: &Destination| stored.id == destination.id && stored.updated_at == destination.updated_at;
+        if destination.id == Destination::OPERATORS || state.destinations.iter().any(is_same) {
+            let paused = state.destination_pauses.entry(destination.id).or_insert(until);
+            *paused = until.max(*paused);
+        }
         Ok(())
     }
 

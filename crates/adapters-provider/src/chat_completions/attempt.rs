@@ -8,6 +8,7 @@ use domain::json::Json;
 use domain::question::Question;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use wires::canonical::refusal;
 use wires::chat::provider_request::RequestedOutput;
 use wires::provider::MalformedAnswer;
@@ -115,7 +116,10 @@ impl Attempt<'_> {
             outcomes.push(self.run_label_round(round).await?);
         }
         let rest = rounds.get(first..).unwrap_or_default();
-        outcomes.extend(run_concurrently(rest.len(), |place| self.run_label_round(&rest[place])).await?);
+        outcomes.extend(
+            run_concurrently(rest.len(), self.calls.totals.deadline(), |place| self.run_label_round(&rest[place]))
+                .await?,
+        );
         Ok(outcomes)
     }
 
@@ -213,10 +217,16 @@ impl QuestionProgress {
 /// The time that running calls have to end after the first failure. A call that is cancelled may be billed, so that the
 /// bound of the whole attempt would be charged; a fallback waits no longer than this.
 const GRACE: Duration = Duration::from_secs(2);
+/// The part of the attempt's time that the first failure keeps, so that it is reported, and not a deadline.
+const MARGIN: Duration = Duration::from_millis(50);
 
 /// Runs jobs `0..count`, at most 8 at once, and returns their results in order. After the first failure no job begins,
-/// and the running ones are cancelled after [`GRACE`].
-async fn run_concurrently<T, E, F>(count: usize, job: impl Fn(usize) -> F) -> Result<Vec<T>, E>
+/// and the running ones are cancelled after [`GRACE`], or just before the deadline.
+async fn run_concurrently<T, E, F>(
+    count: usize,
+    deadline: Option<Instant>,
+    job: impl Fn(usize) -> F,
+) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
 {
@@ -242,7 +252,8 @@ where
     let lanes = async { tokio::join!(lane(), lane(), lane(), lane(), lane(), lane(), lane(), lane()) };
     let end_of_grace = async {
         failed.notified().await;
-        tokio::time::sleep(GRACE).await;
+        let left = deadline.map_or(GRACE, |deadline| deadline.saturating_duration_since(Instant::now() + MARGIN));
+        tokio::time::sleep(left.min(GRACE)).await;
     };
     tokio::select! {
         _ = lanes => {}
@@ -267,7 +278,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn run_concurrently_runs_eight_jobs_and_keeps_order() {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let made = run_concurrently(100, |place| {
+        let made = run_concurrently(100, None, |place| {
             let (running, most) = (&running, &most);
             async move {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -283,7 +294,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn run_concurrently_lets_running_jobs_end_after_failure() {
         let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let made = run_concurrently(100, |place| {
+        let made = run_concurrently(100, None, |place| {
             begun.fetch_add(1, Ordering::SeqCst);
             let ended = &ended;
             async move {
@@ -297,9 +308,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn run_concurrently_reports_failure_before_deadline() {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let job =
+            |place| async move { if place == 0 { Err(place) } else { std::future::pending::<Result<(), _>>().await } };
+        assert_eq!(tokio::time::timeout_at(deadline, run_concurrently(9, Some(deadline), job)).await, Ok(Err(0)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn run_concurrently_stops_at_first_failure() {
         let begun = AtomicUsize::new(0);
-        let ended = run_concurrently(100, |place| {
+        let ended = run_concurrently(100, None, |place| {
             begun.fetch_add(1, Ordering::SeqCst);
             async move {
                 if place == 3 {

@@ -57,6 +57,11 @@ impl UsageTotals {
         Self { attempt: attempt.clone(), deadline, ..Self::default() }
     }
 
+    /// Returns the deadline of the attempt.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     /// Adds a call.
     pub(super) fn start_call(&self) -> CallEntry<'_> {
         let sent = SentCounter::of(&self.attempt, self.deadline);

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
-use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxStatus};
+use domain::observability::{DeadLetterRetry, Destination, DueMessage, Outbox, OutboxStatus};
 use domain::usage::OutboxMessage;
 use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition, OnConflict, Query};
 use sea_orm::{
@@ -55,17 +55,25 @@ impl Outbox for SeaOrmOutbox {
         Ok(found)
     }
 
-    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
-        let row = destination_pauses::Model { destination_id: destination.to_string(), until: millis(until) };
+    async fn pause(&self, destination: &Destination, until: DateTime<Utc>) -> Result<(), StoreError> {
+        let row = destination_pauses::Model { destination_id: destination.id.to_string(), until: millis(until) };
+        let transaction = self.database.begin().await?;
+        let is_seen = unchanged(destinations::Column::UpdatedAt, destination.updated_at.map(millis));
+        if destination.id != Destination::OPERATORS
+            && !destination_exists(&transaction, destination.id, is_seen).await?
+        {
+            return Ok(());
+        }
+        let stored = destination_pauses::Entity::find_by_id(row.destination_id.as_str()).one(&transaction).await;
+        if stored.map_err(store_error)?.is_some_and(|stored| stored.until >= row.until) {
+            return Ok(());
+        }
         let replace = OnConflict::column(destination_pauses::Column::DestinationId)
             .update_column(destination_pauses::Column::Until)
             .to_owned();
-        destination_pauses::Entity::insert(row.into_active_model())
-            .on_conflict(replace)
-            .exec_without_returning(self.database.writer()?)
-            .await
-            .map_err(store_error)
-            .map(drop)
+        let insert = destination_pauses::Entity::insert(row.into_active_model()).on_conflict(replace);
+        insert.exec_without_returning(&transaction).await.map_err(store_error)?;
+        transaction.commit().await
     }
 
     /// Selects candidates on a reading connection; the one statement that claims them skips those claimed in the
@@ -198,6 +206,9 @@ impl Outbox for SeaOrmOutbox {
         let retried = waiting + dead.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if retried > 0 {
             commit_unmanaged_change(transaction, self.database.now(), &[], &retry.audited(retried)).await?;
+        } else {
+            // The pause has ended.
+            transaction.commit().await?;
         }
         Ok(Some(retried))
     }
@@ -219,8 +230,7 @@ impl Outbox for SeaOrmOutbox {
     }
 }
 
-/// Ends the pause of a destination, and makes its messages that wait after a failure due now, without failures. Returns
-/// their number.
+/// Ends the pause of a destination, and makes its messages that failed due now, without failures. Returns their number.
 pub(super) async fn resume(
     transaction: &impl ConnectionTrait,
     destination: DestinationId,
@@ -232,8 +242,7 @@ pub(super) async fn resume(
         .col_expr(Column::NextAt, Expr::value(millis(now)))
         .filter(Column::DestinationId.eq(destination.to_string()))
         .filter(Column::State.eq(PENDING))
-        .filter(Column::NextAt.gt(millis(now)))
-        // Others are being sent at present.
+        // Others are due, or being sent for the first time.
         .filter(Column::Attempts.gt(0))
         .exec(transaction)
         .await

@@ -50,8 +50,8 @@ pub trait DestinationRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Ends the pause of a destination that was reached, and makes its messages that wait after a failure due now. It
-    /// writes neither an audit entry nor a change.
+    /// Ends the pause of a destination that was reached, and makes its messages that failed due now. It writes
+    /// neither an audit entry nor a change.
     async fn resume(&self, id: DestinationId) -> Result<(), StoreError>;
 
     /// Finds a destination.
@@ -125,8 +125,9 @@ pub trait Outbox: Send + Sync {
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError>;
 
     /// Pauses a destination in every process until `until`, or [`DestinationRepository::resume`], or
-    /// [`Self::retry_dead_letters`].
-    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError>;
+    /// [`Self::retry_dead_letters`]. A longer pause stays, and a destination that was changed since is not paused. The
+    /// operator's collector is never stored.
+    async fn pause(&self, destination: &Destination, until: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Takes messages of one destination that are due at `now`, the longest due first: up to `most`, with up to `bytes`
     /// of payload in total, but at least one.
@@ -155,8 +156,8 @@ pub trait Outbox: Send + Sync {
     /// Returns the status of the outbox.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// Ends the pause of a destination, and makes its dead letters and the messages that wait after a failure due at
-    /// `now`, without failures. Returns their number; `None` if the destination was seen, and was changed or deleted
+    /// Ends the pause of a destination, and makes its dead letters and other messages that failed due at `now`,
+    /// without failures. Returns their number; `None` if the destination was seen, and was changed or deleted
     /// since. Unless the number is zero, the audit entry of [`DeadLetterRetry::audited`] is written in the same
     /// transaction.
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<Option<u64>, StoreError>;

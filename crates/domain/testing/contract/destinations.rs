@@ -140,13 +140,13 @@ async fn changed_destination_is_resumed(stores: &Stores) {
     let (now, later) = (at(100_000_000), at(100_000_060));
     let due = async || stores.outbox.due(now, &[]).await.unwrap();
     stores.outbox.failed(&[message_id(1)], Some(later), "busy").await.unwrap();
-    stores.outbox.pause(destination_id(1), later).await.unwrap();
+    stores.outbox.pause(&destination(1, 1), later).await.unwrap();
     let changed = Destination { updated_at: Some(at(9)), ..destination(1, 1) };
     assert!(!stores.destinations.update(&changed, Some(at(3)), &audit()).await.unwrap());
     assert_eq!(due().await, [], "it was not changed");
     assert!(stores.destinations.update(&changed, None, &audit()).await.unwrap());
     assert_eq!(due().await, [destination_id(1)]);
-    stores.outbox.pause(destination_id(1), later).await.unwrap();
+    stores.outbox.pause(&changed, later).await.unwrap();
     assert!(stores.destinations.delete(destination_id(1), Some(at(9)), &audit()).await.unwrap());
     put(stores, &[(2, 1)]).await;
     assert_eq!(due().await, [destination_id(1)], "a deleted one leaves no pause");

@@ -29,6 +29,7 @@ suite! {
         postponed_message_has_no_failure,
         dead_letter_waits_for_retry,
         paused_destination_is_not_due_until_resumed,
+        pause_of_changed_destination_has_no_effect,
         retry_ends_pause,
         retry_of_changed_destination_changes_nothing,
         prune_removes_old_dead_letters,
@@ -201,17 +202,28 @@ async fn dead_letter_waits_for_retry(stores: &Stores) {
     assert!(entries.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
 }
 
+/// Adds a destination that can be paused.
+async fn add_destination(stores: &Stores, number: u64) -> Destination {
+    add_workspace(stores, 1).await;
+    let added = destination(number, 1);
+    stores.destinations.insert(&added, 5, &audit()).await.unwrap();
+    added
+}
+
 async fn paused_destination_is_not_due_until_resumed(stores: &Stores) {
+    let first = add_destination(stores, 1).await;
     let due = async |seconds| stores.outbox.due(later(seconds), &[]).await.unwrap();
     put(stores, &[(1, 1), (2, 1), (3, 1), (4, 2)]).await;
     take(stores, 1, later(0)).await;
     stores.outbox.failed(&[id(1)], Some(later(3_000)), "busy").await.unwrap();
     put(stores, &[(5, 1)]).await;
-    stores.outbox.pause(destination_id(1), later(1_000)).await.unwrap();
+    stores.outbox.pause(&first, later(1_000)).await.unwrap();
     assert_eq!(due(999).await, [destination_id(2)], "the pause is that of one destination");
     assert_eq!(due(1_000).await, [destination_id(1), destination_id(2)]);
-    stores.outbox.pause(destination_id(1), later(2_000)).await.unwrap();
-    assert_eq!(due(1_999).await, [destination_id(2)], "the later pause holds");
+    for until in [2_000, 1_500] {
+        stores.outbox.pause(&first, later(until)).await.unwrap();
+        assert_eq!(due(1_999).await, [destination_id(2)], "the longer pause holds");
+    }
     stores.destinations.resume(destination_id(2)).await.unwrap();
     assert_eq!(due(1_999).await, [destination_id(2)], "another one was resumed");
     stores.destinations.resume(destination_id(1)).await.unwrap();
@@ -221,15 +233,37 @@ async fn paused_destination_is_not_due_until_resumed(stores: &Stores) {
     assert!(taken.iter().all(|due| due.failures == 0), "they begin anew");
 }
 
+/// A delivery that began before the change or the deletion ends after it.
+async fn pause_of_changed_destination_has_no_effect(stores: &Stores) {
+    let before = add_destination(stores, 1).await;
+    let after = Destination { updated_at: Some(later(7)), ..before.clone() };
+    assert!(stores.destinations.update(&after, None, &audit()).await.unwrap());
+    put(stores, &[(1, 1), (2, 2)]).await;
+    for stale in [&before, &destination(2, 1)] {
+        stores.outbox.pause(stale, later(3_000)).await.unwrap();
+    }
+    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), [destination_id(1), destination_id(2)]);
+    stores.outbox.pause(&after, later(3_000)).await.unwrap();
+    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), [destination_id(2)]);
+}
+
 async fn retry_ends_pause(stores: &Stores) {
-    put(stores, &[(1, 1), (2, 1)]).await;
+    let paused = add_destination(stores, 1).await;
+    put(stores, &[(1, 1), (2, 1), (3, 1)]).await;
+    let retry = async || stores.outbox.retry_dead_letters(&retry_of(1, None), later(2)).await.unwrap();
+    stores.outbox.pause(&paused, later(3_000)).await.unwrap();
+    assert_eq!(retry().await, Some(0), "none failed");
+    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), [destination_id(1)], "the pause ends all the same");
     stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
     stores.outbox.failed(&[id(2)], Some(later(3_000)), "busy").await.unwrap();
-    stores.outbox.pause(destination_id(1), later(3_000)).await.unwrap();
-    assert_eq!(stores.outbox.retry_dead_letters(&retry_of(1, None), later(1)).await.unwrap(), Some(2));
-    assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), []);
-    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), [destination_id(1)]);
-    assert_eq!(numbers(&take(stores, 1, later(1)).await), [id(1), id(2)]);
+    stores.outbox.failed(&[id(3)], Some(later(1)), "busy").await.unwrap();
+    stores.outbox.pause(&paused, later(3_000)).await.unwrap();
+    assert_eq!(stores.outbox.due(later(2), &[]).await.unwrap(), []);
+    assert_eq!(retry().await, Some(3));
+    assert_eq!(stores.outbox.due(later(1), &[]).await.unwrap(), []);
+    let taken = take(stores, 1, later(2)).await;
+    assert_eq!(numbers(&taken), [id(1), id(2), id(3)]);
+    assert!(taken.iter().all(|due| due.failures == 0), "they begin anew");
 }
 
 fn retry_of(destination: u64, seen: Option<Destination>) -> DeadLetterRetry {

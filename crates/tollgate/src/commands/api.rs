@@ -414,7 +414,8 @@ fn parameter(path: &str, name: &str) -> Option<String> {
 /// Returns the resource of a path: the preset or the answer of a parameter, or the last collection with an element, and
 /// its name. A key's name is left out: it may be a misplaced secret.
 fn subject(path: &str) -> String {
-    for (name, kind) in [("preset", "preset"), ("generation_id", "evidence of answer")] {
+    let filters = [("preset", "preset"), ("generation_id", "evidence of answer"), ("guardrail_id", "guardrail")];
+    for (name, kind) in filters {
         if let Some(named) = parameter(path, name) {
             return format!("{kind} {named:?}");
         }
@@ -525,6 +526,7 @@ mod tests {
             ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
             ("/labels?generation_id=gen-dec-a&question=q", "evidence of answer \"gen-dec-a\""),
             ("/observability/destinations/d", "destination \"d\""),
+            ("/keys?guardrail_id=g", "guardrail \"g\""),
         ] {
             assert_eq!(subject(path), expected, "{path}");
         }

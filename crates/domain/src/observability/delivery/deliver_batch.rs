@@ -98,7 +98,7 @@ impl DeliverBatch {
                 Ok(DeliveryOutcome::Delivered(delivery.ids.len() as u64))
             }
             Err(failed) if failed.kind == DeliveryErrorKind::Body => self.rejected(&delivery.ids, &taken, failed).await,
-            Err(failed) => self.unreachable(id, &taken, failed, failures.saturating_add(1)).await,
+            Err(failed) => self.unreachable(&destination, &taken, failed, failures.saturating_add(1)).await,
         }
     }
 
@@ -126,7 +126,7 @@ impl DeliverBatch {
     /// Pauses the destination, which was not reached `failures` times in a row: its other messages would fail as well.
     async fn unreachable(
         &self,
-        id: DestinationId,
+        destination: &Destination,
         taken: &[DueMessage],
         failed: DeliveryError,
         failures: u32,
@@ -134,7 +134,7 @@ impl DeliverBatch {
         let dead = self.failed(taken, &failed).await?;
         let wait = self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64());
         if let Some(until) = after(self.ports.time.now(), wait) {
-            self.ports.outbox.pause(id, until).await?;
+            self.ports.outbox.pause(destination, until).await?;
         }
         Ok(DeliveryOutcome::Unreachable { dead, reason: failed.reason })
     }

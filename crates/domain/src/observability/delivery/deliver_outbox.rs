@@ -40,6 +40,12 @@ impl DeliverOutbox {
     /// messages stay in the outbox.
     pub async fn run(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped.fuse());
+        // A start is the only repair of the operator's collector.
+        if self.batch.settings.operators.is_some()
+            && let Err(error) = self.batch.ports.destinations.resume(Destination::OPERATORS).await
+        {
+            tracing::debug!(error = &error as &dyn std::error::Error, "the operator's collector stays paused");
+        }
         let mut states = DestinationStates::default();
         let mut deliveries: Deliveries<'_> = FuturesUnordered::new();
         loop {
@@ -242,7 +248,9 @@ impl RetryDeadLetters {
             change.check_version(found.as_ref().map(Destination::version))?;
             let retry = DeadLetterRetry { actor: by.actor().clone(), destination: id, seen: found };
             match self.outbox.retry_dead_letters(&retry, self.clock.now()).await? {
-                Some(0) if retry.seen.is_none() => return Err(NameError::Unknown.into()),
+                Some(0) if retry.seen.is_none() && id != Destination::OPERATORS => {
+                    return Err(NameError::Unknown.into());
+                }
                 Some(retried) => return Ok(retried),
                 // The destination was changed since, or deleted.
                 None => {}

@@ -4,24 +4,26 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::audit::AuditLog;
+use crate::audit::{AuditDraft, AuditLog};
 use crate::authority::Authority;
 use crate::budget::{Ledger, UsageCharge};
 use crate::change::Change;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
-    DeadLetterRetry, Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository,
-    DueMessage, MessageSender, MockDestinationRepository, MockOutbox, Outbox, OutboxStatus,
+    DeadLetterRetry, Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationInsert, DestinationKind,
+    DestinationRepository, DueMessage, MessageSender, MockDestinationRepository, MockOutbox, Outbox, OutboxStatus,
 };
 use crate::system::{Clock, Randomness, TimeSource};
 use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryOutbox, MemoryStore, SequentialIds};
 use crate::usage::OutboxMessage;
 use crate::version::IfMatch;
+use crate::workspace::{CreateWorkspace, WorkspaceChange};
 
 /// Scripted failures by destination. Other destinations accept everything.
 #[derive(Default)]
@@ -98,7 +100,18 @@ impl Fixture {
         Self { store, receivers: Arc::default(), clock, known: vec![destination(1), destination(2)] }
     }
 
+    /// Stores the destinations, with messages for them.
     async fn put(&self, messages: Vec<OutboxMessage>) {
+        let (clock, ids) = (Arc::new(self.clock.clone()), Arc::new(SequentialIds::default()));
+        let create = CreateWorkspace::new(self.store.workspaces(), clock, ids);
+        let by = Authority::system();
+        let made = create.execute(&Change::plain(&by), &WorkspaceChange::named("one"), false).await;
+        let audit = AuditDraft::change(by.actor(), "test", "test", None, None);
+        for known in self.known.iter().filter(|_| made.is_ok()) {
+            assert_eq!(known.workspace_id, made.as_ref().unwrap().id);
+            let added = self.store.destinations().insert(known, u64::MAX, &audit).await.unwrap();
+            assert_eq!(added, DestinationInsert::Added);
+        }
         let record = usage_record(1, 7);
         self.store.ledger().settle(&UsageCharge { messages, ..UsageCharge::new(record) }).await.unwrap();
     }
@@ -111,6 +124,8 @@ impl Fixture {
         let known = self.known.clone();
         let mut destinations = MockDestinationRepository::new();
         destinations.expect_find().returning(move |id| Ok(known.iter().find(|one| one.id == id).cloned()));
+        let stored = self.store.destinations();
+        destinations.expect_resume().returning(move |id| stored.resume(id).now_or_never().unwrap());
         let timer = ManualTimer::new(self.clock.clone());
         let ports = DeliverOutboxPorts {
             outbox,
@@ -176,7 +191,7 @@ impl Outbox for OneConnection {
         self.hold(self.store.due(now, except)).await
     }
 
-    async fn pause(&self, destination: DestinationId, until: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn pause(&self, destination: &Destination, until: DateTime<Utc>) -> Result<(), StoreError> {
         self.hold(self.store.pause(destination, until)).await
     }
 
@@ -256,13 +271,17 @@ async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     let retry =
         RetryDeadLetters::new(fixture.store.outbox(), fixture.store.destinations(), Arc::new(fixture.clock.clone()));
     let by = Authority::system();
-    let retry = async || retry.execute(&Change::plain(&by), id(1)).await;
-    assert_eq!(retry().await.unwrap(), 1);
-    let entries = fixture.store.audit_log().newest(9).await.unwrap();
-    let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
-    assert_eq!(entries, [("destination.retry", r#"{"retried_count":1}"#)]);
-    assert_eq!(retry().await.unwrap_err().kind(), ErrorKind::NotFound, "there is none any more");
-    assert_eq!(fixture.store.audit_log().newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
+    let retry = async |number| retry.execute(&Change::plain(&by), id(number)).await;
+    assert_eq!(retry(1).await.unwrap(), 1);
+    let retries = async || {
+        let entries = fixture.store.audit_log().newest(9).await.unwrap();
+        let retries = entries.iter().filter(|entry| entry.action == "destination.retry");
+        retries.map(|entry| entry.details.text().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(retries().await, [r#"{"retried_count":1}"#]);
+    assert_eq!(retry(1).await.unwrap(), 0, "there is none any more");
+    assert_eq!(retry(7).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(retries().await.len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
     assert_eq!(fixture.left().await, (0, 0));
 }
@@ -408,7 +427,7 @@ impl Outbox for FailsToTake {
         self.store.due(now, except).await
     }
 
-    async fn pause(&self, _: DestinationId, _: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn pause(&self, _: &Destination, _: DateTime<Utc>) -> Result<(), StoreError> {
         unreachable!("nothing is tried here")
     }
 

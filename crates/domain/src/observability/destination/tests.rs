@@ -273,7 +273,7 @@ async fn passed_test_resumes_destination() {
     fixture.store.ledger().settle(&charge).await.unwrap();
     let outbox = fixture.store.outbox();
     let (by, now) = (Authority::system(), made.created_at + TimeDelta::minutes(1));
-    outbox.pause(made.id, now + TimeDelta::hours(1)).await.unwrap();
+    outbox.pause(&made, now + TimeDelta::hours(1)).await.unwrap();
     let test = async || fixture.ports.test(&Change::plain(&by), &made.id.to_string()).await;
     *fixture.receiver.refuses.lock().unwrap() = Some(DeliveryErrorKind::Receiver);
     test().await.unwrap_err();

@@ -214,11 +214,11 @@ fn check_answer(
 fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
     match value {
         AnswerValue::Choice { chosen, probabilities, .. } => {
-            let confidence = probabilities.as_deref().map(choice_confidence);
+            let confidence = probabilities.as_deref().map(choice_confidence).map(to_four_decimals);
             AnswerValue::Choice { chosen, probabilities, confidence }
         }
         AnswerValue::Score { score, probabilities, .. } => {
-            let confidence = probabilities.as_deref().map(score_confidence);
+            let confidence = probabilities.as_deref().map(score_confidence).map(to_four_decimals);
             AnswerValue::Score { score, probabilities, confidence }
         }
         other => other,
@@ -241,6 +241,11 @@ fn with_confidence(answer: JsonPart<'_>, read: &Members<'_>, value: &AnswerValue
     members.extend(computed.as_deref().map(|computed| ("confidence", computed)));
     members.extend(native.map(|native| ("native_confidence", native)));
     Json::object(members)
+}
+
+/// Rounds, so that every format of clients has the same number: 0.2 and not 0.19999999999999996.
+fn to_four_decimals(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
 }
 
 /// Formats with at most four decimals, which is finer than providers round distributions.

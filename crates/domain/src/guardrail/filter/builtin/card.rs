@@ -74,7 +74,8 @@ fn has_plausible_grouping(text: &str, groups: &[Group], place: Range<usize>) -> 
             whole
         })
         .collect();
-    if ends.iter().all(|end| end % 4 == 0) || whole < 16 && ends.iter().all(|end| [4, 10, whole].contains(end)) {
+    let is_short = matches!(whole, 14 | 15);
+    if ends.iter().all(|end| end % 4 == 0) || is_short && ends.iter().all(|end| [4, 10, whole].contains(end)) {
         return true;
     }
     let is_even = before.iter().all(|group| group.len() == size) && last.len() <= size;
