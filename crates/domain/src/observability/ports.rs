@@ -125,8 +125,8 @@ pub trait Outbox: Send + Sync {
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError>;
 
     /// Pauses a destination in every process until `until`, or [`DestinationRepository::resume`], or
-    /// [`Self::retry_dead_letters`]. A longer pause stays, and a destination that was changed since is not paused. The
-    /// operator's collector is never stored.
+    /// [`Self::retry_dead_letters`]. A longer pause stays. A destination that was changed or deleted since it was read
+    /// is not paused; the operator's collector, which no store has, always is.
     async fn pause(&self, destination: &Destination, until: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Takes messages of one destination that are due at `now`, the longest due first: up to `most`, with up to `bytes`

@@ -64,7 +64,7 @@ impl ListEndpoints {
         self.endpoints.all().iter().map(|endpoint| EndpointStatus::of(endpoint, &self.health, now)).collect()
     }
 
-    /// Returns a warning for each price of an endpoint that differs from that of its row by more than a factor of 100.
+    /// Returns the warnings of [`price_warnings`] for each endpoint, with its name.
     pub fn price_warnings(&self, rows: &[Model]) -> Vec<String> {
         let of_endpoint = |endpoint: &Arc<Endpoint>| {
             let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);

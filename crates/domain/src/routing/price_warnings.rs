@@ -8,8 +8,8 @@ use crate::money::Price;
 const FACTOR: u32 = 100;
 
 /// Returns a warning for each price that differs from the model's catalogue price by more than a factor of 100, and for
-/// an endpoint without a price whose model is free in the catalogue: a row that was made from a model without a price has
-/// the price 0.
+/// an endpoint without a price whose model is free in the catalogue: reads show a missing price as 0, and an import of
+/// what was read makes it a price.
 pub fn price_warnings<'a>(endpoint: &Endpoint, rows: impl IntoIterator<Item = &'a Model>) -> Vec<String> {
     let row = rows.into_iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
     let Some(row) = row else { return Vec::new() };

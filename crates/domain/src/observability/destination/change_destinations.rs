@@ -78,7 +78,8 @@ impl ManageDestinations {
     }
 
     /// Replaces the given fields and keeps the others. Collections are replaced as wholes. A changed URL, header or
-    /// secret requires a successful test delivery. Waiting messages are due at once. An update without effect writes nothing.
+    /// secret requires a successful test delivery. Messages that failed are due at once. An update without effect writes
+    /// nothing.
     ///
     /// # Errors
     /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination, or a
@@ -156,7 +157,7 @@ impl ManageDestinations {
         Err(DestinationError::Changed)
     }
 
-    /// Sends a delivery without spans, also to a disabled destination. Then waiting messages are due at once.
+    /// Sends a delivery without spans, also to a disabled destination. If it passes, messages that failed are due at once.
     ///
     /// # Errors
     /// A failed delivery; an unknown destination, or a version of it that the caller does not accept; a store failure.
