@@ -205,7 +205,13 @@ async fn full_database_disk_is_reported_and_charges_wait_in_the_journal() -> Res
     let backup = fixture.gateway.instance.path().join("backup").display().to_string();
     let made = fixture.gateway.instance.run(&["backup", &backup]).await?;
     let said = String::from_utf8(made.stderr)?;
-    ensure!(made.status.code() == Some(1) && said.contains("they wait in its journal"), "{said}");
+    ensure!(made.status.code() == Some(1) && said.contains("they waited in its journal"), "{said}");
+    let elsewhere = Instance::on_file("")?;
+    let restored = elsewhere.run(&["restore", &backup]).await?;
+    let said = String::from_utf8(restored.stderr)?;
+    ensure!(restored.status.code() == Some(1) && said.contains("they waited in its journal"), "{said}");
+    let accepted = elsewhere.run(&["restore", &backup, "--accept-problems"]).await?;
+    ensure!(accepted.status.success(), "{}", String::from_utf8(accepted.stderr)?);
     fixture.ensure_recovers().await?;
     let listed = fixture.gateway.instance.run(&["usage", "list", "--json"]).await?;
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;

@@ -187,7 +187,7 @@ fn attempt_span<'a>(
         .int("tollgate.attempt.input_tokens", attempt.input_tokens)
         .int("tollgate.attempt.output_tokens", attempt.output_tokens)
         .text("tollgate.attempt.usage_source", attempt.usage_source.as_str());
-    if let Some(status) = attempt.upstream_status {
+    if let Some(status) = attempt.http_status() {
         attributes.int("http.response.status_code", status);
     }
     let failed = attempt.outcome != AttemptOutcome::Completed;

@@ -7,7 +7,7 @@
 
 use domain::json::Json;
 use domain::question::{ProviderInput, Question, QuestionKind};
-use wires::canonical::{instructions, is_blank, text};
+use wires::canonical::{instructions, text};
 use wires::chat::provider_request::Prompt;
 
 use super::labels::Labels;
@@ -110,7 +110,7 @@ fn question_text(question: &Question) -> String {
 
 /// Returns the text of an outcome by its index; index 0 of a yes-or-no question is yes.
 fn outcome_text(question: &Question, outcome: usize) -> String {
-    let named = |name: &str, meaning: Option<&Json>| match meaning.filter(|meaning| !is_blank(meaning)) {
+    let named = |name: &str, meaning: Option<&Json>| match meaning.filter(|meaning| !meaning.is_blank()) {
         Some(meaning) => format!("{name}: {}", text(meaning)),
         None => name.to_owned(),
     };

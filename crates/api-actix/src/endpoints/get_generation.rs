@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use chrono::SecondsFormat;
 use domain::decision::{Generation, GetGenerationError};
 use domain::ids::DecisionId;
-use domain::usage::{AttemptOutcome, AttemptRecord, Finding, UsageOutcome};
+use domain::usage::{AttemptRecord, Finding, UsageOutcome};
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -302,7 +302,6 @@ impl<'a> GenerationView<'a> {
 
 impl<'a> Response<'a> {
     fn new(attempt: &'a AttemptRecord, generation: &'a Generation) -> Self {
-        let completed = attempt.outcome == AttemptOutcome::Completed;
         Self {
             provider_name: generation.provider_name(&attempt.provider),
             provider: &attempt.provider,
@@ -310,7 +309,7 @@ impl<'a> Response<'a> {
             model_permaslug: attempt.model.as_str(),
             upstream_model: &attempt.upstream_model,
             part: attempt.part,
-            status: attempt.upstream_status.or(completed.then_some(200)),
+            status: attempt.http_status(),
             outcome: attempt.outcome.as_str(),
             began: milliseconds(attempt.began),
             latency: milliseconds(attempt.latency),
@@ -343,6 +342,7 @@ fn milliseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::usage::AttemptOutcome;
 
     #[test]
     fn schema_names_every_outcome_of_attempts() {

@@ -138,6 +138,17 @@ impl Json {
         self.as_part().as_str().map(Cow::into_owned)
     }
 
+    /// Returns true for a value without content: a blank string, an empty object or array, null.
+    pub fn is_blank(&self) -> bool {
+        match self.kind() {
+            JsonKind::Null => true,
+            JsonKind::String => self.as_string().is_some_and(|content| content.trim().is_empty()),
+            JsonKind::Array => self.iter_elements().is_some_and(|mut elements| elements.next().is_none()),
+            JsonKind::Object => self.iter_members().is_some_and(|mut members| members.next().is_none()),
+            JsonKind::Bool | JsonKind::Number => false,
+        }
+    }
+
     /// Returns a number as a float, for comparisons only. Amounts of money never use it.
     pub fn as_f64(&self) -> Option<f64> {
         self.as_part().as_f64()

@@ -1,6 +1,7 @@
 //! The capabilities of endpoints. Unsupported inputs are rejected before the call; no part of an input is dropped.
 
-use super::{AttachmentForm, Endpoint};
+use super::{AttachmentForm, Endpoint, Wire};
+use crate::json::Json;
 use crate::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 
 /// The part of a request that an endpoint does not support.
@@ -18,6 +19,21 @@ pub enum UnsupportedQuestions {
     /// A score with this many levels.
     #[error("a score of {0} levels")]
     Levels(usize),
+    /// A question whose name the wire rejects.
+    #[error("the name of one of the questions")]
+    QuestionName,
+    /// An option whose name the wire rejects.
+    #[error("the name of one of the options")]
+    OptionName,
+    /// Two options whose names the wire takes for the same.
+    #[error("two options of the same name; case and spaces do not count")]
+    SameOptions,
+    /// A level without text.
+    #[error("a level without text")]
+    EmptyLevel,
+    /// A state without text.
+    #[error("an empty state")]
+    EmptyState,
     /// Images or other media in this form.
     #[error("images in this form")]
     Attachments,
@@ -48,6 +64,9 @@ impl Endpoint {
         if form != AttachmentForm::None && (self.attachments != form || !self.wire.carries(form)) {
             return Err(UnsupportedQuestions::Attachments);
         }
+        if self.wire == Wire::SglangDecisions && provider_input.state.as_ref().is_none_or(Json::is_blank) {
+            return Err(UnsupportedQuestions::EmptyState);
+        }
         let state = provider_input.len_bytes_without_questions();
         let opaque =
             if provider_input.questions.typed.is_none() { provider_input.questions.json.text().len() } else { 0 };
@@ -70,6 +89,7 @@ impl Endpoint {
         if !self.supports_type(question_type) {
             return Err(UnsupportedQuestions::QuestionType(question_type));
         }
+        self.wire.check_texts(question)?;
         let limits = self.limits();
         match &question.kind {
             QuestionKind::Choice { options } if limits.max_options.is_some_and(|max| options.len() > max) => {

@@ -11,6 +11,7 @@ mod paused;
 mod preferences;
 mod price_warnings;
 mod wire;
+mod wire_names;
 
 pub use candidates::*;
 pub use capability::*;

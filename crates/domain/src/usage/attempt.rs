@@ -83,6 +83,11 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// Returns the provider's HTTP status, if it sent one: 200 with an answer.
+    pub fn http_status(&self) -> Option<u16> {
+        self.upstream_status.or((self.outcome == AttemptOutcome::Completed).then_some(200))
+    }
+
     /// Returns the cost of this attempt, rounded up by itself. The cost of a request is rounded up once over all
     /// attempts, so that the sum of these can be a few picodollars higher. Returns `None` on overflow.
     pub fn cost(&self) -> Option<Usd> {

@@ -8,4 +8,4 @@ pub use answers::{
     Division, Extras, answer_single_outcome, choice, divide, has_single_outcome, in_order, legend, noul, refusal,
     remaining_input, score,
 };
-pub use text::{compact, default_instructions, instructions, is_blank, sides, text, texts_of_parts};
+pub use text::{compact, default_instructions, instructions, sides, text, texts_of_parts};

@@ -26,14 +26,6 @@ pub fn compact(json: &str) -> String {
     compact
 }
 
-/// Returns true for values without content: blank strings, empty objects, empty arrays, null.
-pub fn is_blank(json: &Json) -> bool {
-    json.as_string().map_or_else(
-        || matches!(compact(json.text()).as_str(), "{}" | "[]" | "null"),
-        |content| content.trim().is_empty(),
-    )
-}
-
 /// Returns the texts of input parts if all parts are text: an array of `{"type": "text" | "input_text", "text"}`, or
 /// one such object.
 pub fn texts_of_parts(json: &Json) -> Option<Vec<String>> {
@@ -63,7 +55,7 @@ pub fn default_instructions(question_type: QuestionType) -> &'static str {
 /// Returns the instructions as text, or the default sentence if there are none. Text parts become paragraphs.
 pub fn instructions(question: &Question) -> String {
     match &question.instructions {
-        Some(instructions) if !is_blank(instructions) => {
+        Some(instructions) if !instructions.is_blank() => {
             texts_of_parts(instructions).map_or_else(|| text(instructions), |texts| texts.join("\n\n"))
         }
         _ => default_instructions(question.kind.question_type()).to_owned(),
@@ -75,7 +67,7 @@ pub fn instructions(question: &Question) -> String {
 pub fn sides(kind: &QuestionKind) -> Option<String> {
     let QuestionKind::Noul { when_true, when_false } = kind else { return None };
     let side = |word: &str, side: &Option<Json>| {
-        let criterion = side.as_ref().filter(|side| !is_blank(side));
+        let criterion = side.as_ref().filter(|side| !side.is_blank());
         criterion.map(|side| format!("{word} means: {}", text(side)))
     };
     match (side("Yes", when_true), side("No", when_false)) {
@@ -116,16 +108,6 @@ mod tests {
             r#"[{"type":"text","text":"a","more":1}]"#,
         ] {
             assert_eq!(texts(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn is_blank_detects_values_without_content() {
-        for blank in ["\"\"", "\" \\n\"", "{ }", "[\n]", "null"] {
-            assert!(is_blank(&json(blank)), "{blank}");
-        }
-        for content in ["\"a\"", "[0]", "{\"a\":1}", "0", "false"] {
-            assert!(!is_blank(&json(content)), "{content}");
         }
     }
 }

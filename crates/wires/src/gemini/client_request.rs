@@ -3,8 +3,9 @@
 use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind, StateForm};
+use domain::routing::Wire;
 
-use super::{FALSE_DESCRIPTION, TRUE_DESCRIPTION, is_option_name};
+use super::{FALSE_DESCRIPTION, TRUE_DESCRIPTION};
 use crate::client::Body;
 use crate::client::fields::element_path;
 use crate::client::fields::{Fields, check_count};
@@ -130,7 +131,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let criteria = Fields::new(&fields.required("criteria")?, fields.member_path("criteria"))?;
     check_count(criteria.count(), 2, MAX_OPTIONS, "options").map_err(|fault| fields.fault("criteria", fault))?;
     let option = |(name, meaning): (String, Json)| {
-        if !is_option_name(&name) {
+        if !Wire::GeminiDecisions.allows_option_name(&name) {
             return Err(criteria.fault(&name, "must be a name without control characters and white space around it"));
         }
         match meaning.kind() {

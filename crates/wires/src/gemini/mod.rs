@@ -20,8 +20,3 @@ const TRUE_DESCRIPTION: &str = "true_description";
 const FALSE_DESCRIPTION: &str = "false_description";
 const PROMPT_FEEDBACK: &str = "prompt_feedback";
 const BLOCK_REASON: &str = "block_reason";
-
-/// Returns true for a name of an option that the format allows.
-fn is_option_name(name: &str) -> bool {
-    !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control)
-}

@@ -2,9 +2,10 @@
 
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
+use domain::routing::Wire;
 
-use super::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION, is_option_name};
-use crate::canonical::{instructions, is_blank, text, texts_of_parts};
+use super::{FALSE_DESCRIPTION, LIMITS, TRUE_DESCRIPTION};
+use crate::canonical::{instructions, text, texts_of_parts};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
 /// Builds the body: the model's name if given, the state as `input`, and the questions in order. Gemini input parts
@@ -55,7 +56,7 @@ fn parts(texts: &[String]) -> Json {
 
 /// Returns the instructions: a string, or text parts.
 fn instructions_json(question: &Question) -> Json {
-    let given = question.instructions.as_ref().filter(|given| !is_blank(given));
+    let given = question.instructions.as_ref().filter(|given| !given.is_blank());
     let texts = given.and_then(texts_of_parts).map(|texts| parts(&texts));
     texts.unwrap_or_else(|| Json::string(&instructions(question)))
 }
@@ -66,6 +67,7 @@ fn string(json: &Json) -> Json {
 }
 
 fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
+    Wire::GeminiDecisions.check_texts(question)?;
     let criteria = match &question.kind {
         QuestionKind::Noul { when_true, when_false } => sides(when_true.as_ref(), when_false.as_ref()),
         QuestionKind::Choice { options } => Some(choices(options)?),
@@ -87,9 +89,6 @@ fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     LIMITS.check_options(options)?;
-    if !options.iter().all(|option| is_option_name(&option.name)) {
-        return Err(UnsupportedByWire::OptionName);
-    }
     let meanings: Vec<Option<Json>> = options.iter().map(|option| option.meaning.as_ref().map(string)).collect();
     let meanings = meanings.iter().map(|meaning| meaning.as_ref().map_or("null", Json::text));
     Ok(Json::object(options.iter().map(|option| option.name.as_str()).zip(meanings)))
@@ -97,9 +96,6 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
 
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
     LIMITS.check_levels(levels)?;
-    if levels.iter().any(is_blank) {
-        return Err(UnsupportedByWire::EmptyLevel);
-    }
     let levels: Vec<Json> = levels.iter().map(string).collect();
     Ok(Json::array(levels.iter().map(Json::text)))
 }

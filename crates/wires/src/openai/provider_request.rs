@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
+use domain::routing::Wire;
 
 use super::content;
 use super::{CHOICES, DESCRIPTION, LABEL, LEVELS, LIMITS, PREDICATE, VALUE};
-use crate::canonical::{default_instructions, is_blank, sides, text};
+use crate::canonical::{default_instructions, sides, text};
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
 /// Builds the body: the model's name if given, the state as `input`, and the questions in order, by name. OpenAI input
@@ -41,6 +42,7 @@ fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
 }
 
 fn question(question: &Question, media_in_state: bool) -> Result<Json, UnsupportedByWire> {
+    Wire::OpenAiDecisions.check_texts(question)?;
     let (type_name, outcomes) = match &question.kind {
         QuestionKind::Noul { .. } => (PREDICATE, None),
         QuestionKind::Choice { options } => ("choice", Some((CHOICES, choices(options)?))),
@@ -57,7 +59,7 @@ fn question(question: &Question, media_in_state: bool) -> Result<Json, Unsupport
 /// no other place for them.
 fn instructions(question: &Question, media_in_state: bool) -> String {
     let sides = sides(&question.kind);
-    let given = question.instructions.as_ref().filter(|instructions| !is_blank(instructions));
+    let given = question.instructions.as_ref().filter(|instructions| !instructions.is_blank());
     let texts =
         given.map_or_else(|| Some(default_instructions(question.kind.question_type()).to_owned()), Json::as_string);
     match (texts, given) {
@@ -76,11 +78,6 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     LIMITS.check_options(options)?;
-    for boolean in [true, false] {
-        if options.iter().filter(|option| option.boolean == Some(boolean)).count() > 1 {
-            return Err(UnsupportedByWire::SameOptions);
-        }
-    }
     let written: Vec<Json> = options
         .iter()
         .map(|option| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::json::Json;
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, ProviderInput, Question, QuestionType, Questions};
-use domain::routing::{AttemptFailure, AttemptFailureKind, Wire};
+use domain::routing::{AttemptFailure, AttemptFailureKind, UnsupportedQuestions, Wire};
 
 use super::answer::{BadAnswer, WireAnswer};
 use super::errors::ReadError;
@@ -263,21 +263,9 @@ pub enum UnsupportedByWire {
     /// Fewer than 2 or more than this many levels.
     #[error("its wire takes 2 to {0} levels")]
     Levels(usize),
-    /// A question's name.
-    #[error("its wire does not take the name of one of the questions")]
-    QuestionName,
-    /// An option's name.
-    #[error("its wire does not take the name of one of the options")]
-    OptionName,
-    /// Two options whose names are equal to the wire.
-    #[error("its wire takes the names of two options for the same")]
-    SameOptions,
-    /// A level without text.
-    #[error("its wire takes no level without text")]
-    EmptyLevel,
-    /// A state without text.
-    #[error("its wire takes no empty state")]
-    EmptyState,
+    /// A name or a text.
+    #[error("its wire does not take {0}")]
+    Text(#[from] UnsupportedQuestions),
     /// The name of a part of the body.
     #[error("an asset's part has a name that cannot be written")]
     PartName,

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use domain::decision::{DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind, JsonText};
 use domain::question::{ChoiceOption, MAX_LEVELS, MAX_OPTIONS, Question, QuestionKind};
+use domain::routing::Wire;
 
-use super::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
+use super::{DESCRIPTION, ID, LEVELS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO};
 use crate::client::Body;
 use crate::client::fields::Fields;
 use crate::client::fields::element_path;
@@ -96,10 +97,10 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         .map(|(index, element)| {
             let option = Fields::new(element, element_path(&fields.member_path(OPTIONS), index))?;
             let name = option.required_text(NAME)?;
-            if !is_option_name(&name) {
+            if !Wire::SglangDecisions.allows_option_name(&name) {
                 return Err(option.fault(NAME, "must be a name without control characters"));
             }
-            if !names.insert(name.trim().to_lowercase()) {
+            if !names.insert(Wire::folded(&name)) {
                 return Err(option.fault(NAME, "is in more than one option"));
             }
             Ok(ChoiceOption::new(name, text(&option, DESCRIPTION)?))
@@ -128,11 +129,8 @@ fn is_text(json: &Json) -> bool {
 }
 
 fn not_blank(json: &Json, path: &str) -> Result<(), InvalidDecision> {
-    let is_blank = match json.kind() {
-        JsonKind::String => json.as_string().is_some_and(|text| text.trim().is_empty()),
-        JsonKind::Object => json.members().is_some_and(|members| members.is_empty()),
-        JsonKind::Array => json.iter_elements().is_some_and(|mut elements| elements.next().is_none()),
-        _ => return Err(InvalidDecision::new(path, "must be a string, object or array")),
-    };
-    if is_blank { Err(InvalidDecision::new(path, "must not be blank")) } else { Ok(()) }
+    if !is_text(json) {
+        return Err(InvalidDecision::new(path, "must be a string, object or array"));
+    }
+    if json.is_blank() { Err(InvalidDecision::new(path, "must not be blank")) } else { Ok(()) }
 }

@@ -26,12 +26,6 @@ const NAME: &str = "name";
 const DESCRIPTION: &str = "description";
 const LABEL_MASS: &str = "label_mass";
 
-/// Returns true for a name of an option that the format allows: visible, on one line.
-fn is_option_name(name: &str) -> bool {
-    let breaks_lines = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    !name.trim().is_empty() && !name.chars().any(breaks_lines)
-}
-
 /// Returns true for a sum of probabilities, which float errors may put slightly above 1.
 fn is_label_mass(number: f64) -> bool {
     (0.0..=1.0 + 1e-3).contains(&number)

@@ -1,12 +1,11 @@
 //! Conversion of the canonical form to a request body.
 
-use std::collections::HashSet;
-
 use domain::json::Json;
 use domain::question::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
+use domain::routing::{UnsupportedQuestions, Wire};
 
-use super::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO, is_option_name};
-use crate::canonical::{default_instructions, is_blank};
+use super::{DESCRIPTION, ID, LEVELS, LIMITS, NAME, NO, OPTIONS, QUESTION, YES, YES_NO};
+use crate::canonical::default_instructions;
 use crate::provider::{RequestBody, UnsupportedByWire, body};
 
 /// Builds the body: the model's name if given, the state as `input`, images, and the questions in order, by id. Texts
@@ -21,7 +20,8 @@ pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Requ
         Attachments::Images(images) => Some(images),
         Attachments::Assets(_) | Attachments::InState => return Err(UnsupportedByWire::Attachments),
     };
-    let input = provider_input.state.as_ref().filter(|state| !is_blank(state)).ok_or(UnsupportedByWire::EmptyState)?;
+    let input = provider_input.state.as_ref().filter(|state| !state.is_blank());
+    let input = input.ok_or(UnsupportedQuestions::EmptyState)?;
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
     let mut members = vec![("input", input.text())];
@@ -31,10 +31,8 @@ pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Requ
 }
 
 fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
-    if question.name.trim().is_empty() {
-        return Err(UnsupportedByWire::QuestionName);
-    }
-    let given = question.instructions.clone().filter(|instructions| !is_blank(instructions));
+    Wire::SglangDecisions.check_texts(question)?;
+    let given = question.instructions.clone().filter(|instructions| !instructions.is_blank());
     let text = given.unwrap_or_else(|| Json::string(default_instructions(question.kind.question_type())));
     let id = Json::string(&question.name);
     let type_name = Json::string(match &question.kind {
@@ -63,15 +61,6 @@ fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
 
 fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     LIMITS.check_options(options)?;
-    let mut seen = HashSet::new();
-    for option in options {
-        if !is_option_name(&option.name) {
-            return Err(UnsupportedByWire::OptionName);
-        }
-        if !seen.insert(folded(&option.name)) {
-            return Err(UnsupportedByWire::SameOptions);
-        }
-    }
     let written: Vec<Json> = options
         .iter()
         .map(|option| {
@@ -83,16 +72,7 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     Ok(Json::array(written.iter().map(Json::text)))
 }
 
-/// Normalises a name as the wire compares it: without case and surrounding spaces. Upper-casing first makes `ß` equal
-/// to `ss`, as case folding does.
-fn folded(name: &str) -> String {
-    name.trim().to_uppercase().to_lowercase()
-}
-
 fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
     LIMITS.check_levels(levels)?;
-    if levels.iter().any(is_blank) {
-        return Err(UnsupportedByWire::EmptyLevel);
-    }
     Ok(Json::array(levels.iter().map(Json::text)))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::json::{Json, push_string};
 use domain::question::{Asset, Attachments, MAX_LEVELS, MAX_OPTIONS, ProviderInput, QuestionKind};
+use domain::routing::UnsupportedQuestions;
 
 use super::provider_response::ResponseWrapper;
 use crate::provider::{Piece, RequestBody, UnsupportedByWire};
@@ -99,7 +100,7 @@ fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), UnsupportedByWi
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     for question in provider_input.questions.typed.as_deref().unwrap_or_default() {
         if !(1..=100).contains(&question.name.len()) || !question.name.bytes().all(plain) {
-            return Err(UnsupportedByWire::QuestionName);
+            return Err(UnsupportedQuestions::QuestionName.into());
         }
         match &question.kind {
             QuestionKind::Choice { options } if options.len() < 2 => {

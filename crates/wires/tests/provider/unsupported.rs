@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support;
 use domain::question::{QuestionKind, QuestionType};
-use domain::routing::{AttemptFailure, AttemptFailureKind};
+use domain::routing::{AttemptFailure, AttemptFailureKind, UnsupportedQuestions};
 use rstest::rstest;
 use wires::formats::{GEMINI, OPENAI, SGLANG};
 use wires::provider::{ModelLocation, UnsupportedByWire, WireCodec};
@@ -115,9 +115,9 @@ fn write_rejects_single_level(#[case] wire: &str, #[case] expected: Result<(), U
 }
 
 #[rstest]
-#[case("gemini", r#"["a"," "]"#, Err(UnsupportedByWire::EmptyLevel))]
-#[case("sglang", r#"["a",""]"#, Err(UnsupportedByWire::EmptyLevel))]
-#[case("sglang", r#"["a",{}]"#, Err(UnsupportedByWire::EmptyLevel))]
+#[case("gemini", r#"["a"," "]"#, Err(UnsupportedQuestions::EmptyLevel.into()))]
+#[case("sglang", r#"["a",""]"#, Err(UnsupportedQuestions::EmptyLevel.into()))]
+#[case("sglang", r#"["a",{}]"#, Err(UnsupportedQuestions::EmptyLevel.into()))]
 #[case("openai", r#"["a",""]"#, Ok(()))]
 fn write_rejects_levels_without_text(
     #[case] wire: &str,
@@ -128,15 +128,15 @@ fn write_rejects_levels_without_text(
 }
 
 #[rstest]
-#[case("gemini", "", Err(UnsupportedByWire::OptionName))]
-#[case("gemini", " a", Err(UnsupportedByWire::OptionName))]
-#[case("gemini", "a ", Err(UnsupportedByWire::OptionName))]
-#[case("gemini", "a\\tb", Err(UnsupportedByWire::OptionName))]
+#[case("gemini", "", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("gemini", " a", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("gemini", "a ", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("gemini", "a\\tb", Err(UnsupportedQuestions::OptionName.into()))]
 #[case("gemini", "a b", Ok(()))]
-#[case("sglang", " ", Err(UnsupportedByWire::OptionName))]
-#[case("sglang", "a\\nb", Err(UnsupportedByWire::OptionName))]
-#[case("sglang", "a\\u2028b", Err(UnsupportedByWire::OptionName))]
-#[case("sglang", "a\\u0085b", Err(UnsupportedByWire::OptionName))]
+#[case("sglang", " ", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("sglang", "a\\nb", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("sglang", "a\\u2028b", Err(UnsupportedQuestions::OptionName.into()))]
+#[case("sglang", "a\\u0085b", Err(UnsupportedQuestions::OptionName.into()))]
 #[case("sglang", " a ", Ok(()))]
 #[case("openai", "a\\nb", Ok(()))]
 fn write_rejects_invalid_option_names(
@@ -154,7 +154,7 @@ fn write_rejects_invalid_option_names(
 #[case(&["STRASSE", "straße"])]
 #[case(&["ΌΣΟΣ", "όσος"])]
 fn write_rejects_option_names_equal_to_sglang(#[case] names: &[&str]) {
-    assert_eq!(written("sglang", &request_body(&choice(names), "")), Err(UnsupportedByWire::SameOptions));
+    assert_eq!(written("sglang", &request_body(&choice(names), "")), Err(UnsupportedQuestions::SameOptions.into()));
     assert_eq!(written("openai", &request_body(&choice(names), "")), Ok(()));
 }
 
@@ -168,14 +168,14 @@ fn write_rejects_duplicate_boolean_option() {
             option.boolean = Some(false);
         }
     }
-    assert_eq!(codec("openai").write("m", &asked).unwrap_err(), UnsupportedByWire::SameOptions);
+    assert_eq!(codec("openai").write("m", &asked).unwrap_err(), UnsupportedQuestions::SameOptions.into());
 }
 
 #[rstest]
-#[case("sglang", " ", Err(UnsupportedByWire::QuestionName))]
-#[case("workers-ai", "a b", Err(UnsupportedByWire::QuestionName))]
-#[case("workers-ai", "", Err(UnsupportedByWire::QuestionName))]
-#[case("workers-ai", "é", Err(UnsupportedByWire::QuestionName))]
+#[case("sglang", " ", Err(UnsupportedQuestions::QuestionName.into()))]
+#[case("workers-ai", "a b", Err(UnsupportedQuestions::QuestionName.into()))]
+#[case("workers-ai", "", Err(UnsupportedQuestions::QuestionName.into()))]
+#[case("workers-ai", "é", Err(UnsupportedQuestions::QuestionName.into()))]
 #[case("workers-ai", "A_z.0-", Ok(()))]
 #[case("openai", "a b", Ok(()))]
 fn write_rejects_invalid_question_names(
@@ -189,7 +189,7 @@ fn write_rejects_invalid_question_names(
 
 #[test]
 fn write_rejects_name_too_long_for_workers_ai() {
-    for (length, expected) in [(100, Ok(())), (101, Err(UnsupportedByWire::QuestionName))] {
+    for (length, expected) in [(100, Ok(())), (101, Err(UnsupportedQuestions::QuestionName.into()))] {
         let questions = format!(r#"{{"{}":{{"type":"noul","instructions":"?"}}}}"#, "n".repeat(length));
         assert_eq!(written("workers-ai", &request_body(&questions, "")), expected);
     }
@@ -201,7 +201,7 @@ fn write_rejects_name_too_long_for_workers_ai() {
 #[case("[]")]
 fn write_rejects_state_without_text(#[case] state: &str) {
     let body = format!(r#"{{"model":"m","state":{state},"questions":{}}}"#, noul());
-    assert_eq!(written("sglang", &body), Err(UnsupportedByWire::EmptyState));
+    assert_eq!(written("sglang", &body), Err(UnsupportedQuestions::EmptyState.into()));
     assert_eq!(written("openai", &body), Ok(()));
 }
 

@@ -256,7 +256,7 @@ fn attempt_view(attempt: &AttemptRecord) -> Value {
         "provider": &*attempt.provider,
         "upstream_model": &*attempt.upstream_model,
         "outcome": attempt.outcome.as_str(),
-        "upstream_status": attempt.upstream_status,
+        "upstream_status": attempt.http_status(),
         "usage_source": attempt.usage_source.as_str(),
         "latency_ms": u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
     })

@@ -81,22 +81,22 @@ impl Failure {
     fn of(outcome: &SubRequestOutcome) -> Option<Self> {
         let SubRequestOutcome::Failed { failures, throttled, rejection, candidate, .. } = outcome else { return None };
         let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
+        let kind = match (kinds.last(), rejection) {
+            (_, Some(HoldRejection::Store)) => ErrorKind::Unavailable,
+            (Some(_), _) => verdict(&kinds),
+            (None, Some(HoldRejection::LimitExceeded)) => ErrorKind::InsufficientCredits,
+            (None, None) if throttled.is_some() => ErrorKind::Unavailable,
+            (None, None) => ErrorKind::TimedOut,
+        };
+        let waits = failures.iter().filter_map(|(_, failure)| failure.retry_after);
+        let wait = waits.min().or(throttled.as_ref().map(|endpoints| endpoints.retry_in));
         Some(Self {
+            kind,
             rejection: *rejection,
             was_tried: !kinds.is_empty(),
-            kind: match (kinds.last(), rejection) {
-                (_, Some(HoldRejection::Store)) => ErrorKind::Unavailable,
-                (Some(_), _) => verdict(&kinds),
-                (None, Some(HoldRejection::LimitExceeded)) => ErrorKind::InsufficientCredits,
-                (None, None) if throttled.is_some() => ErrorKind::Unavailable,
-                (None, None) => ErrorKind::TimedOut,
-            },
             last: kinds.last().copied().unwrap_or(AttemptFailureKind::TimedOut),
-            retry_after: failures
-                .iter()
-                .filter_map(|(_, failure)| failure.retry_after)
-                .min()
-                .or(throttled.as_ref().map(|endpoints| endpoints.retry_in)),
+            // An invalid request is rejected after any wait.
+            retry_after: wait.filter(|_| kind != ErrorKind::InvalidRequest),
             throttled: throttled.clone(),
             candidate: candidate.clone(),
         })

@@ -74,6 +74,16 @@ fn part_shares_text_until_detached() {
 }
 
 #[test]
+fn is_blank_detects_values_without_content() {
+    for blank in ["\"\"", "\" \\n\"", "{ }", "[\n]", "null"] {
+        assert!(json(blank).is_blank(), "{blank}");
+    }
+    for content in ["\"a\"", "[0]", "[[]]", "{\"a\":1}", "0", "false"] {
+        assert!(!json(content).is_blank(), "{content}");
+    }
+}
+
+#[test]
 fn debug_hides_content() {
     assert!(!format!("{:?}", json(r#""private""#)).contains("private"));
     assert_eq!(format!("{:?}", json(r#"{"a":"private"}"#).members().unwrap()[0].1), "Json(a string, 9 bytes)");

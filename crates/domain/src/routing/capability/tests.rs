@@ -76,6 +76,39 @@ fn check_question_accepts_types_of_wire(#[case] name: &str, #[case] json: &str, 
     }
 }
 
+#[rstest]
+#[case::equal_without_case(SglangDecisions, &["a", " A"], Err(UnsupportedQuestions::SameOptions))]
+#[case::equal_when_folded(SglangDecisions, &["STRASSE", "straße"], Err(UnsupportedQuestions::SameOptions))]
+#[case::two_lines(SglangDecisions, &["a\\nb", "c"], Err(UnsupportedQuestions::OptionName))]
+#[case::spaces_around(GeminiDecisions, &["a ", "b"], Err(UnsupportedQuestions::OptionName))]
+#[case::any_names(OpenAiDecisions, &["a", "A "], Ok(()))]
+#[case::prompts_of_our_own(ChatCompletions, &["a", "A "], Ok(()))]
+fn check_question_applies_rules_of_wire_to_option_names(
+    #[case] wire: Wire,
+    #[case] names: &[&str],
+    #[case] expected: Result<(), UnsupportedQuestions>,
+) {
+    let options: Vec<String> = names.iter().map(|name| format!("\"{name}\":null")).collect();
+    let choice = question(&format!(r#"{{"type":"choice","criteria":{{{}}}}}"#, options.join(",")));
+    assert_eq!(endpoint(wire).check_question(&choice), expected);
+}
+
+#[rstest]
+fn blank_texts_are_unsupported_where_wire_rejects_them(
+    #[values(SystemOne, Sandbox, OpenAiDecisions, GeminiDecisions, SglangDecisions, ChatCompletions)] wire: Wire,
+) {
+    let level = question(r#"{"type":"score","criteria":["low"," "]}"#);
+    let rejects_level = matches!(wire, GeminiDecisions | SglangDecisions);
+    let expected = if rejects_level { Err(UnsupportedQuestions::EmptyLevel) } else { Ok(()) };
+    assert_eq!(endpoint(wire).check_question(&level), expected);
+    let unnamed = provider_input(r#"{" ":{"type":"noul","instructions":"?"}}"#).questions.typed.unwrap()[0].clone();
+    let expected = if wire == SglangDecisions { Err(UnsupportedQuestions::QuestionName) } else { Ok(()) };
+    assert_eq!(endpoint(wire).check_question(&unnamed), expected);
+    let stateless = ProviderInput { state: None, ..provider_input(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    let expected = if wire == SglangDecisions { Err(UnsupportedQuestions::EmptyState) } else { Ok(()) };
+    assert_eq!(endpoint(wire).check_input(&stateless), expected);
+}
+
 #[test]
 fn check_question_rejects_box_without_images() {
     let expected = Err(UnsupportedQuestions::QuestionType(QuestionType::Box));

@@ -294,12 +294,21 @@ pub struct Manifest {
     pub created_at: DateTime<Utc>,
     /// The identity of the database.
     pub database_id: Uuid,
+    /// The running processes whose charges are missing.
+    pub unfolded: Vec<Uuid>,
 }
 
 impl Manifest {
     /// Creates the manifest of a new backup.
-    pub fn new(created_at: DateTime<Utc>, database_id: Uuid) -> Self {
-        Self { format: FORMAT, tollgate: env!("CARGO_PKG_VERSION").to_owned(), created_at, database_id }
+    pub fn new(created_at: DateTime<Utc>, database_id: Uuid, unfolded: Vec<Uuid>) -> Self {
+        Self { format: FORMAT, tollgate: env!("CARGO_PKG_VERSION").to_owned(), created_at, database_id, unfolded }
+    }
+
+    /// Describes the charges that are missing.
+    pub fn problems(&self) -> impl Iterator<Item = String> {
+        self.unfolded.iter().map(|process| {
+            format!("charges of the process {process} are missing: they waited in its journal during the backup")
+        })
     }
 
     /// Parses the first entry of an archive.
@@ -389,7 +398,7 @@ mod tests {
 
     #[test]
     fn parse_accepts_own_manifest_and_rejects_others() {
-        let manifest = Manifest::new(DateTime::UNIX_EPOCH, Uuid::from_u128(7));
+        let manifest = Manifest::new(DateTime::UNIX_EPOCH, Uuid::from_u128(7), Vec::new());
         let bytes = serde_json::to_vec(&manifest).unwrap();
         assert_eq!(Manifest::parse(&bytes).unwrap(), manifest);
         let error = |bytes: &[u8]| Manifest::parse(bytes).unwrap_err().to_string();

@@ -4,6 +4,7 @@ use adapters_storage::copy_database;
 use domain::audit::{Actor, AuditDraft};
 use domain::container::BlobKey;
 use domain::file::{Document, DocumentRepository};
+use domain::ids::ProcessId;
 
 use super::archive::ArchiveWriter;
 use super::archive::Manifest;
@@ -37,7 +38,11 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     let work = WorkFolder::create(&file)?;
     let stores = context.stores().await?;
     let behind = fold_journals(&context.config, &stores, FOLDED_WITHIN).await?;
-    let manifest = Manifest::new(stores.clock.now(), stores.database.id().await?);
+    let manifest = Manifest::new(
+        stores.clock.now(),
+        stores.database.id().await?,
+        behind.into_iter().map(ProcessId::uuid).collect(),
+    );
 
     let copy = work.path.join(DATABASE);
     copy_database(&storage_settings(&context.config.storage), &copy).await.context("the database cannot be copied")?;
@@ -45,9 +50,7 @@ pub async fn create(context: &Context, file: &Path) -> anyhow::Result<ExitCode> 
     let archive = work.path.join("archive");
     let written = write_archive(&archive, &manifest, &stores, &copied, &copy).await;
     let (size_bytes, mut verification) = written.context("the backup cannot be written")?;
-    verification.problems.extend(behind.iter().map(|process| {
-        format!("charges of the running process {process} are missing: they wait in its journal, see its log")
-    }));
+    verification.problems.extend(manifest.problems());
     rename_new(&archive, &file).with_context(|| format!("cannot create {}", file.display()))?;
     drop(work);
 

@@ -51,6 +51,7 @@ pub async fn restore(context: &Context, file: &Path, accept_problems: bool) -> a
     let stores = Stores::open(&with_database(config, &staged.path)?, Schema::UpToDate).await?;
     let mut verification = verify(&stores).await?;
     compare_documents(&stores, &hashes, &mut verification).await?;
+    verification.problems.extend(manifest.problems());
     let found_id = stores.database.id().await?;
     ensure!(found_id == manifest.database_id, "the backup's description is of another database");
     for problem in &verification.problems {

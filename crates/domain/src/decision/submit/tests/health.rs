@@ -157,6 +157,14 @@ async fn retry_after_for_clients_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rejected_request_has_no_retry_after() {
+    let gateway = gateway();
+    let rejected = Err(AttemptFailure::from_status(400, Some(Duration::from_secs(7))));
+    let Err(SubmitDecisionError::Attempts(failed)) = once(&gateway, rejected).await else { panic!("it failed") };
+    assert_eq!((failed.kind, failed.retry_after), (ErrorKind::InvalidRequest, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn rejected_credentials_back_off_at_once_and_403_does_not() {
     let gateway = gateway();
     once(&gateway, Err(AttemptFailure::from_status(403, None))).await.unwrap_err();
