@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,9 +26,33 @@ use crate::tree::{self, CreatedFolders, ObjectPath, PARTIAL, Root, unavailable};
 /// fails as unavailable. Symbolic links below the folder are never followed.
 #[derive(Clone)]
 pub struct LocalBlobStore {
-    root: Arc<Root>,
-    partial: Arc<OwnedFd>,
+    /// The reason why there is none, for a folder that did not exist.
+    folder: Result<Arc<OpenFolder>, Arc<str>>,
     quiet_period: Duration,
+}
+
+/// The opened folder, and that of partial files.
+struct OpenFolder {
+    root: Root,
+    partial: OnceLock<Arc<OwnedFd>>,
+}
+
+impl OpenFolder {
+    fn new(root: Root) -> Self {
+        Self { root, partial: OnceLock::new() }
+    }
+
+    /// Returns the folder of partial files, and creates it if it is missing.
+    fn partial(&self) -> Result<&Arc<OwnedFd>, StoreError> {
+        if let Some(partial) = self.partial.get() {
+            return Ok(partial);
+        }
+        let mut created = CreatedFolders::default();
+        let partial = tree::make_folder(&self.root.folder, &[PARTIAL], &mut created)?;
+        let partial = partial.ok_or_else(|| StoreError::unavailable("the folder of partial files was removed"))?;
+        created.keep();
+        Ok(self.partial.get_or_init(|| Arc::new(partial)))
+    }
 }
 
 /// The longest duration of a probe; the port allows two seconds.
@@ -40,12 +64,22 @@ impl LocalBlobStore {
     /// # Errors
     /// [`StoreError::Unavailable`] if the folder cannot be created or opened.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        let root = Root::open(root)?;
-        let mut created = CreatedFolders::default();
-        let partial = tree::make_folder(&root.folder, &[PARTIAL], &mut created)?;
-        let partial = partial.ok_or_else(|| StoreError::unavailable("the folder of partial files was removed"))?;
-        created.keep();
-        Ok(Self { root: Arc::new(root), partial: Arc::new(partial), quiet_period: Self::QUIET_PERIOD })
+        let folder = OpenFolder::new(Root::create(root)?);
+        folder.partial()?;
+        Ok(Self { folder: Ok(Arc::new(folder)), quiet_period: Self::QUIET_PERIOD })
+    }
+
+    /// Opens the folder and creates nothing. Without the folder every operation fails as unavailable.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the folder exists and cannot be opened.
+    pub fn open_existing(root: &Path) -> Result<Self, StoreError> {
+        let missing = || {
+            let shown = root.display();
+            format!("the blobs folder {shown} does not exist: move it back, or start the server to create an empty one")
+        };
+        let folder = Root::open(root)?.map(|root| Arc::new(OpenFolder::new(root)));
+        Ok(Self { folder: folder.ok_or_else(|| missing().into()), quiet_period: Self::QUIET_PERIOD })
     }
 
     /// The default of [`Self::with_quiet_period`].
@@ -60,9 +94,9 @@ impl LocalBlobStore {
 
     /// Opens the source of a copy and waits until it was unchanged for the quiet period.
     async fn quiet_source(&self, key: &BlobKey, size_bytes: u64) -> Result<Result<Source, CopyOutcome>, StoreError> {
-        let key = key.clone();
+        let (key, quiet_period) = (key.clone(), self.quiet_period);
         let opened = self.blocking(move |store| match ObjectPath::of(key.as_str()) {
-            Some(place) => Source::open(&store.root.folder, &place, store.quiet_period),
+            Some(place) => Source::open(&store.root.folder, &place, quiet_period),
             None => Ok(OpenResult::Absent),
         });
         Ok(match opened.await? {
@@ -79,9 +113,9 @@ impl LocalBlobStore {
     /// Runs blocking file work, and fails if the folder is not at its path before and after.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&OpenFolder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let store = self.clone();
+        let store = self.folder.clone().map_err(|missing| StoreError::unavailable(&*missing))?;
         let checked = move || {
             store.root.check()?;
             let done = work(&store)?;
@@ -118,14 +152,14 @@ impl BlobStore for LocalBlobStore {
         };
         self.blocking(move |store| {
             let (from, to) = (place(&from)?, place(&to)?);
-            CopyTask { root: &store.root.folder, partial: &store.partial, from, to, cancelled }.run(source, || {})
+            CopyTask { root: &store.root.folder, partial: store.partial()?, from, to, cancelled }.run(source, || {})
         })
         .await
     }
 
     async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, PutBlobError> {
         place(key)?;
-        let mut target = self.blocking(|store| PartialFile::create(&store.partial)).await?;
+        let mut target = self.blocking(|store| PartialFile::create(store.partial()?)).await?;
         let (mut size, mut gathered) = (0, Vec::with_capacity(BUFFER_BYTES));
         loop {
             let piece = source.next().await?;
@@ -210,7 +244,7 @@ impl BlobStore for LocalBlobStore {
     }
 
     async fn sweep_partial(&self, older_than: Duration) -> Result<u64, StoreError> {
-        self.blocking(move |store| copy::sweep(&store.partial, older_than)).await
+        self.blocking(move |store| copy::sweep(store.partial()?, older_than)).await
     }
 }
 
@@ -223,7 +257,7 @@ impl HealthProbe for LocalBlobStore {
     /// Writes and removes a file.
     async fn probe(&self) -> Result<(), StoreError> {
         let write = self.blocking(|store| {
-            let mut probe = PartialFile::create(&store.partial)?;
+            let mut probe = PartialFile::create(store.partial()?)?;
             probe.file.write_all(b"probe").map_err(unavailable)
         });
         tokio::time::timeout(PROBE, write).await.map_err(StoreError::unavailable)?

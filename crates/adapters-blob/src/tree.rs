@@ -223,13 +223,21 @@ pub(crate) struct Root {
 
 impl Root {
     /// Opens the folder, and creates it durably if it is missing. `path` itself may be a link.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
+        create_durably(&std::path::absolute(path).map_err(unavailable)?).map_err(unavailable)?;
+        Self::open(path)?.ok_or_else(|| unavailable(Errno::NOENT))
+    }
+
+    /// Opens the folder; `None` if it is missing. `path` itself may be a link.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let path = std::path::absolute(path).map_err(unavailable)?;
-        create_durably(&path).map_err(unavailable)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = File::from(rustix::fs::open(&path, flags, Mode::empty()).map_err(unavailable)?);
+        let folder = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => File::from(opened.map_err(unavailable)?),
+        };
         let identity = identity_of(&folder.metadata().map_err(unavailable)?);
-        Ok(Self { path, folder: folder.into(), identity, was_missing: AtomicBool::new(false) })
+        Ok(Some(Self { path, folder: folder.into(), identity, was_missing: AtomicBool::new(false) }))
     }
 
     /// Fails while the path leads to another folder or to none. Logs each change.

@@ -25,6 +25,23 @@ domain::blob_store_contract!(
     crate::blobs
 );
 
+#[tokio::test]
+async fn open_existing_creates_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("blobs");
+    let missing = LocalBlobStore::open_existing(&root).unwrap();
+    let Err(StoreError::Unavailable(reason)) = missing.stat(&key("a/b")).await else { panic!("it exists") };
+    assert!(reason.to_string().contains(&format!("{} does not exist", root.display())), "{reason}");
+    assert!(missing.put(&key("a/b"), MemoryByteSource::new(["x"]).boxed()).await.is_err());
+    assert!(!root.exists());
+    std::fs::create_dir(&root).unwrap();
+    let store = LocalBlobStore::open_existing(&root).unwrap();
+    assert_eq!(store.stat(&key("a/b")).await.unwrap(), None);
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
+    store.put(&key("a/b"), MemoryByteSource::new(["x"]).boxed()).await.unwrap();
+    assert!(store.stat(&key("a/b")).await.unwrap().is_some());
+}
+
 fn key(name: &str) -> BlobKey {
     BlobKey::from_listing(name.to_owned())
 }

@@ -96,5 +96,25 @@ async fn doctor_reports_a_store_without_the_documents_of_the_database() -> Resul
     std::fs::create_dir(&blobs)?;
     let report = said().await?;
     ensure!(report.contains(FOREIGN), "{report}");
+    ensure!(std::fs::read_dir(&blobs)?.next().is_none(), "the diagnosis wrote into the folder of another store");
     gateway.server.stop().await
+}
+
+#[tokio::test]
+async fn commands_report_a_missing_blobs_folder_and_create_none() -> Result<()> {
+    let gateway = TestGateway::start("").await?;
+    gateway.server.stop().await?;
+    let (instance, blobs) = (&gateway.instance, gateway.instance.blobs());
+    std::fs::rename(&blobs, blobs.with_extension("moved"))?;
+    let missing = format!("the blobs folder {} does not exist", blobs.display());
+    let doctor = instance.run(&["doctor"]).await?;
+    let report = String::from_utf8(doctor.stdout)?;
+    ensure!(!doctor.status.success() && report.contains(&missing), "{report}");
+    ensure!(report.contains("migrations"), "the database is not checked: {report}");
+    instance.json(&["key", "list"]).await?;
+    let put = instance.run(&["container", "put", "sess_a", "a", "test.toml"]).await?;
+    let said = String::from_utf8(put.stderr)?;
+    ensure!(!put.status.success() && said.contains(&missing), "{said}");
+    ensure!(!blobs.exists(), "a command created the blobs folder");
+    Ok(())
 }

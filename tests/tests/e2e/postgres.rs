@@ -38,6 +38,15 @@ async fn server_works_over_verified_tls() -> Result<()> {
     gateway.server.stop().await
 }
 
+#[tokio::test]
+async fn doctor_creates_no_folder() -> Result<()> {
+    let instance = Instance::on_postgres("")?;
+    ensure!(!instance.run(&["doctor"]).await?.status.success());
+    let entries = std::fs::read_dir(instance.path())?.collect::<std::io::Result<Vec<_>>>()?;
+    ensure!(entries.len() == 1, "beside the configuration: {entries:?}");
+    Ok(())
+}
+
 /// The platform's authorities count where no other is named.
 #[tokio::test]
 async fn authorities_of_platform_are_trusted() -> Result<()> {

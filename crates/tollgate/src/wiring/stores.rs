@@ -104,13 +104,17 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Opens the stores; creates missing folders and a missing database if that is permitted.
+    /// Opens the stores. With [`Schema::UpToDate`] it creates missing folders and a missing database.
     ///
     /// # Errors
     /// A store cannot be opened or migrated.
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
+        Self::open_with(config, schema, schema == Schema::UpToDate).await
+    }
+
+    async fn open_with(config: &Config, schema: Schema, creates_folders: bool) -> anyhow::Result<Self> {
         let storage = &config.storage;
-        if !storage.is_file() {
+        if creates_folders && !storage.is_file() {
             create_local_folder(&storage.file)
                 .with_context(|| format!("the folder of {} cannot be created", storage.file.display()))?;
         }
@@ -128,7 +132,7 @@ impl Stores {
             // No request may be charged by the clock of this machine.
             database.read_clock().await.context("the time of the database cannot be read")?;
         }
-        let blobs = open_blobs(&config.blobs)?;
+        let blobs = if creates_folders { open_blobs(&config.blobs)? } else { open_existing_blobs(&config.blobs)? };
         let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));
         let stores = Self {
             has_encryption_key: storage.encryption_key.is_some(),
@@ -181,10 +185,10 @@ impl Stores {
         }
     }
 
-    /// Opens the stores. Fails if the database is locked: the start of a server writes. A full or read-only database is
-    /// served.
+    /// Opens the stores and creates missing folders. Fails if the database is locked: the start of a server writes. A
+    /// full or read-only database is served.
     async fn open_writable(config: &Config, schema: Schema) -> anyhow::Result<Self> {
-        let stores = Self::open(config, schema).await?;
+        let stores = Self::open_with(config, schema, true).await?;
         if !config.storage.read_only
             && let Err(error) = stores.database.probe_write().await
             && is_temporary(&error)
@@ -420,14 +424,25 @@ impl<T: BlobStore + HealthProbe> Blobs for T {}
 /// The folder cannot be created or opened, or the settings of the bucket cannot be used.
 pub fn open_blobs(config: &BlobsConfig) -> anyhow::Result<Arc<dyn Blobs>> {
     match config {
-        BlobsConfig::Folder(folder) => Ok(Arc::new(open_folder(folder)?)),
+        BlobsConfig::Folder(folder) => Ok(Arc::new(in_folder(folder, LocalBlobStore::open)?)),
         BlobsConfig::Bucket(bucket) => Ok(Arc::new(open_bucket(bucket)?)),
     }
 }
 
-fn open_folder(folder: &FolderConfig) -> anyhow::Result<LocalBlobStore> {
+/// Opens the store for a command. A missing folder is an error of each operation: a new one would hide the loss.
+fn open_existing_blobs(config: &BlobsConfig) -> anyhow::Result<Arc<dyn Blobs>> {
+    match config {
+        BlobsConfig::Folder(folder) => Ok(Arc::new(in_folder(folder, LocalBlobStore::open_existing)?)),
+        BlobsConfig::Bucket(_) => open_blobs(config),
+    }
+}
+
+fn in_folder(
+    folder: &FolderConfig,
+    open: impl FnOnce(&Path) -> Result<LocalBlobStore, StoreError>,
+) -> anyhow::Result<LocalBlobStore> {
     let root = &folder.root;
-    let store = LocalBlobStore::open(root);
+    let store = open(root);
     let store = store.with_context(|| format!("the blob store {} cannot be opened", root.display()))?;
     Ok(store.with_quiet_period(folder.quiet_period))
 }

@@ -149,12 +149,7 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let nobody: WorkspaceId = "00000000-0000-0000-0000-000000000000".parse()?;
         let key = BlobKey::container_file(nobody, &"tollgate-doctor".parse()?, &"probe".parse()?);
         let name = context.config.blobs.name();
-        stores.blobs.put(&key, Box::new(OnePiece::new(*b"."))).await.with_context(|| format!("cannot write {name}"))?;
-        let object = stores.blobs.read(&key, None).await.with_context(|| format!("cannot read {name}"))?;
-        // Of two commands at once, one may delete the object of the other.
-        let size_bytes = object.map_or(1, |object| object.size_bytes);
-        ensure!(size_bytes == 1, "{name} returned another object than the written one");
-        stores.blobs.delete(&key).await.with_context(|| format!("cannot delete in {name}"))?;
+        // Before the write: the folder of another installation, or of a missing mount, stays as it is.
         let known = stores.documents.scan(None, KNOWN_DOCUMENTS).await?.documents;
         let mut has_one = known.is_empty();
         for document in known {
@@ -162,6 +157,12 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
             has_one = has_one || stores.blobs.stat(&key).await?.is_some();
         }
         ensure!(has_one, "{name} has no content of the database's documents: is blobs.url another store than theirs?");
+        stores.blobs.put(&key, Box::new(OnePiece::new(*b"."))).await.with_context(|| format!("cannot write {name}"))?;
+        let object = stores.blobs.read(&key, None).await.with_context(|| format!("cannot read {name}"))?;
+        // Of two commands at once, one may delete the object of the other.
+        let size_bytes = object.map_or(1, |object| object.size_bytes);
+        ensure!(size_bytes == 1, "{name} returned another object than the written one");
+        stores.blobs.delete(&key).await.with_context(|| format!("cannot delete in {name}"))?;
         Ok(format!("{name} can be written"))
     };
     Check::of("blobs", probe.await)
