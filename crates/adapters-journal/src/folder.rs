@@ -96,11 +96,15 @@ impl FolderLock {
     }
 }
 
-/// Locks and returns the folders of ended processes, and removes those of crashed starts.
+/// Locks and returns the folders of ended processes, and removes those of crashed starts. Does not touch those that
+/// `is_foreign` returns true for.
 ///
 /// # Errors
 /// [`JournalError::Folder`]. A missing root has no orphans.
-pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
+pub fn find_orphans(
+    root: &Path,
+    is_foreign: impl Fn(Uuid, &Path) -> Result<bool, JournalError>,
+) -> Result<Vec<OrphanFolder>, JournalError> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -113,7 +117,12 @@ pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let unfinished = name.strip_prefix(UNFINISHED);
         let Ok(process) = Uuid::parse_str(unfinished.unwrap_or(name)) else { continue };
-        match FolderLock::open(&path) {
+        let opened = match is_foreign(process, &path) {
+            Ok(true) => continue,
+            Ok(false) => FolderLock::open(&path),
+            Err(error) => Err(error),
+        };
+        match opened {
             Ok(lock) if unfinished.is_some() => lock.remove()?,
             Ok(lock) => orphans.push(OrphanFolder { process, lock }),
             Err(JournalError::Locked(_)) => {}
@@ -165,17 +174,21 @@ fn open_lock(path: &Path) -> Result<File, JournalError> {
 mod tests {
     use super::*;
 
+    fn find_own(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
+        find_orphans(root, |_, _| Ok(false))
+    }
+
     #[test]
     fn folder_is_locked_until_lock_is_dropped() {
         let root = tempfile::tempdir().unwrap();
         let process = Uuid::from_u128(1);
         let (lock, ()) = FolderLock::create(root.path(), process, |_| Ok(())).unwrap();
         assert!(matches!(FolderLock::open(lock.path()), Err(JournalError::Locked(_))));
-        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(find_own(root.path()).unwrap().is_empty());
         drop(lock);
-        let orphans = find_orphans(root.path()).unwrap();
+        let orphans = find_own(root.path()).unwrap();
         assert_eq!(orphans.iter().map(|orphan| orphan.process).collect::<Vec<_>>(), [process]);
-        assert!(find_orphans(root.path()).unwrap().is_empty(), "one process recovers it");
+        assert!(find_own(root.path()).unwrap().is_empty(), "one process recovers it");
     }
 
     #[test]
@@ -188,7 +201,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "the lock of the root");
         let died = root.path().join(format!("{UNFINISHED}{}", Uuid::from_u128(2)));
         fs::create_dir(&died).unwrap();
-        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(find_own(root.path()).unwrap().is_empty());
         assert!(!died.exists());
     }
 
@@ -198,7 +211,7 @@ mod tests {
         for name in [Uuid::from_u128(1).to_string(), format!("{UNFINISHED}{}", Uuid::from_u128(2))] {
             std::os::unix::fs::symlink(root.path().join("absent"), root.path().join(name)).unwrap();
         }
-        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(find_own(root.path()).unwrap().is_empty());
     }
 
     #[test]
@@ -206,8 +219,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("quarantine")).unwrap();
         fs::write(root.path().join("README"), "").unwrap();
-        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(find_own(root.path()).unwrap().is_empty());
         assert!(root.path().join("quarantine").exists() && root.path().join("README").exists());
-        assert!(find_orphans(&root.path().join("absent")).unwrap().is_empty());
+        assert!(find_own(&root.path().join("absent")).unwrap().is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! bytes are quarantined.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -151,6 +151,34 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
         }
     }
     Ok(0)
+}
+
+/// Returns the store of a process's folder if that is another one. All segments of a process are of one store, so a
+/// folder with a segment of this store, or without a readable header, is not foreign.
+///
+/// # Errors
+/// [`JournalError::Folder`] if a file cannot be read.
+pub(crate) fn foreign_store(folder: &Path, store: Uuid, process: Uuid) -> Result<Option<Uuid>, JournalError> {
+    let mut foreign = None;
+    for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
+        let head = read_head(&path).map_err(JournalError::folder(&path))?;
+        match Header::decode(&head) {
+            Ok(Header { origin, .. }) if origin.process != process => {}
+            Ok(Header { origin, .. }) if origin.store == store => return Ok(None),
+            Ok(Header { origin, .. }) => foreign = Some(origin.store),
+            Err(_) => {}
+        }
+    }
+    Ok(foreign)
+}
+
+/// Reads the header of a segment; nothing of a file of another type.
+fn read_head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = open_regular(path, OFlags::RDONLY)? {
+        file.take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Frees the space that is allocated behind the last bytes of a folder's segments. Keeps their modification times,
@@ -364,7 +392,7 @@ pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Resu
             // It is no file any more.
             let Ok(mut source) = source else { return Ok(()) };
             source.seek(SeekFrom::Start(range.start))?;
-            std::io::copy(&mut source.take(range.end - range.start), &mut target)?;
+            io::copy(&mut source.take(range.end - range.start), &mut target)?;
             reach("quarantine file written");
             target.sync_all()?;
             sync_parent(&path)

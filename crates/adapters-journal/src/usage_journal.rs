@@ -1,9 +1,11 @@
 //! The journal as a port of the domain.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 use std::future::ready;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -18,7 +20,9 @@ use uuid::Uuid;
 use crate::disk::reach;
 use crate::folder::{OrphanFolder, find_live, find_orphans};
 use crate::format::Origin;
-use crate::reader::{FolderReader, Gap, GapReason, last_sequence, quarantine_gaps, read_folder, trim_folder};
+use crate::reader::{
+    FolderReader, Gap, GapReason, foreign_store, last_sequence, quarantine_gaps, read_folder, trim_folder,
+};
 use crate::settings::{JournalError, JournalSettings};
 use crate::writer::{Journal, JournalPorts};
 
@@ -143,12 +147,29 @@ pub struct LocalJournals {
     root: PathBuf,
     store: Uuid,
     keep: Duration,
+    /// The processes with journals of other stores, which were logged.
+    foreign: Arc<Mutex<HashMap<Uuid, Uuid>>>,
 }
 
 impl LocalJournals {
     /// Returns the journals below `root` that were written for a store. Recovered ones are kept for `keep`.
     pub fn new(root: impl Into<PathBuf>, store: Uuid, keep: Duration) -> Self {
-        Self { root: root.into(), store, keep }
+        Self { root: root.into(), store, keep, foreign: Arc::default() }
+    }
+
+    /// Returns true for a journal of another store, which only a process of that store may recover. Logs each store
+    /// once: `journal.path` may be the folder of another installation by mistake.
+    fn is_foreign(&self, process: Uuid, folder: &Path) -> Result<bool, JournalError> {
+        let mut known = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains_key(&process) {
+            return Ok(true);
+        }
+        let Some(store) = foreign_store(folder, self.store, process)? else { return Ok(false) };
+        if !known.values().any(|logged| *logged == store) {
+            tracing::warn!(path = %folder.display(), store = %store, "journals of another database are left alone");
+        }
+        known.insert(process, store);
+        Ok(true)
     }
 }
 
@@ -173,7 +194,7 @@ impl OrphanedJournals for LocalJournals {
     }
 
     async fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
-        let found = find_orphans(&self.root).map_err(port_error)?;
+        let found = find_orphans(&self.root, |process, folder| self.is_foreign(process, folder)).map_err(port_error)?;
         let orphan = |folder| Box::new(LocalOrphan { folder, journals: self.clone() }) as Box<dyn OrphanedJournal>;
         Ok(found.into_iter().map(orphan).collect())
     }

@@ -405,9 +405,10 @@ fn folder_is_orphan_after_journal_is_dropped() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
     append(&journal, b"one");
-    assert!(find_orphans(root.path()).unwrap().is_empty());
+    let find_own = || find_orphans(root.path(), |_, _| Ok(false));
+    assert!(find_own().unwrap().is_empty());
     drop(journal);
-    let [orphan] = find_orphans(root.path()).unwrap().try_into().unwrap();
+    let [orphan] = find_own().unwrap().try_into().unwrap();
     assert_eq!(orphan.process, PROCESS);
     assert_eq!(read(orphan.lock.path()).1.entries, 2);
     orphan.lock.remove().unwrap();
@@ -533,8 +534,46 @@ async fn journal_with_a_pipe_is_recovered_and_locks_are_files() {
     let lock = root.path().join("lock");
     std::fs::remove_file(&lock).unwrap();
     mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let error = find_orphans(root.path()).unwrap_err().to_string();
+    let error = find_orphans(root.path(), |_, _| Ok(false)).unwrap_err().to_string();
     assert!(error.contains(&lock.display().to_string()) && error.contains("no regular file"), "{error}");
+}
+
+#[tokio::test]
+async fn journal_of_another_store_is_not_found_and_stays_as_it_is() {
+    const OTHER: Uuid = Uuid::from_u128(9);
+    let root = TempDir::new().unwrap();
+    let (_, used) = written(&root);
+    let files = || {
+        let mut files: Vec<_> = std::fs::read_dir(folder(&root)).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (std::fs::read(&path).unwrap(), path)).collect::<Vec<_>>()
+    };
+    let journals = |store| LocalJournals::new(root.path(), store, Duration::ZERO);
+    let count = async |store| journals(store).find().await.unwrap().len();
+    let damage = |segment: &Path| {
+        let mut bytes = std::fs::read(segment).unwrap();
+        bytes[70] ^= 1;
+        std::fs::write(segment, bytes).unwrap();
+    };
+    damage(&used[0]);
+    let before = files();
+    let elsewhere = journals(OTHER);
+    for _ in 0..2 {
+        assert!(elsewhere.find().await.unwrap().is_empty());
+    }
+    assert_eq!(files(), before);
+    assert_eq!(count(STORE).await, 1);
+    // A journal that can be of this store is never skipped.
+    let mut mixed = std::fs::read(&used[1]).unwrap();
+    mixed[20..36].copy_from_slice(OTHER.as_bytes());
+    let checksum = crc32c::crc32c(&mixed[..68]).to_le_bytes();
+    mixed[68..72].copy_from_slice(&checksum);
+    std::fs::write(&used[1], mixed).unwrap();
+    assert_eq!((count(STORE).await, count(OTHER).await), (1, 1));
+    for segment in &segments(&folder(&root))[1..] {
+        damage(segment);
+    }
+    assert_eq!((count(STORE).await, count(OTHER).await), (1, 1));
 }
 
 #[test]

@@ -56,6 +56,40 @@ async fn hundred_crashes_under_load_record_each_response_once() -> Result<()> {
     server.stop().await
 }
 
+#[tokio::test]
+async fn journal_of_another_installation_is_left_alone() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
+    let mut instance = Instance::on_file(&providers_toml(&alpha.base_url(), &alpha.base_url(), 3_500))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    let key = instance.inference_key().await?;
+    let server = instance.serve().await?;
+    server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+    server.kill().await?;
+    let journal = instance.path().join("data/tollgate-journal");
+    let before = tollgate_tests::files_below(&journal)?;
+
+    let mut other = Instance::on_file("")?;
+    other.set_env("TOLLGATE__JOURNAL__PATH", journal.display().to_string());
+    other.inference_key().await?;
+    let listed = other.run(&["key", "list"]).await?;
+    let said = String::from_utf8(listed.stderr)?;
+    ensure!(listed.status.success() && said.lines().count() == 1, "{said}");
+    ensure!(said.contains("WARN") && said.contains("journals of another database are left alone"), "{said}");
+    let server = other.serve().await?;
+    sleep(Duration::from_millis(2_500)).await;
+    let log = server.output();
+    server.stop().await?;
+    ensure!(log.matches("journals of another database").count() == 1 && !log.contains("ERROR"), "{log}");
+    let after = tollgate_tests::files_below(&journal)?;
+    ensure!(before.iter().all(|file| after.contains(file)) && !journal.join("quarantine").exists(), "{after:?}");
+
+    let folded = instance.run(&["usage", "sum", "--by", "key"]).await?;
+    let said = String::from_utf8(folded.stderr)?;
+    ensure!(folded.status.success() && said.contains("journal of a dead process recovered"), "{said}");
+    ensure_audit_passes(&instance).await?;
+    Ok(())
+}
+
 /// The ids of received responses.
 pub type Answered = Arc<Mutex<BTreeSet<String>>>;
 
