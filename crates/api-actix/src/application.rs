@@ -1,4 +1,4 @@
-//! The HTTP server, bound to its port and the operator's socket before it runs. The binary and the tests use the same one.
+//! The HTTP server, which listens on its port and the operator's socket before it runs. The binary and the tests use the same one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actix_service::IntoServiceFactory;
 use actix_web::web::Payload;
 use actix_web::{App, HttpRequest, web};
-use http_server::{BoundServer, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper, listen_tcp};
+use http_server::{BoundServer, BoundSocket, Connections, ListenSocket, Listener, Preemption, StopSettings, Stopper};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
@@ -37,14 +37,19 @@ pub struct Application {
 }
 
 impl Application {
-    /// Binds the port. Must be called inside a tokio runtime that outlives the server: work of disconnected clients is
-    /// finished there, on `tasks`.
+    /// Listens on the port. Must be called inside a tokio runtime that outlives the server: work of disconnected clients
+    /// is finished there, on `tasks`.
     ///
     /// # Errors
-    /// The address cannot be bound, or there is no runtime.
-    pub fn bind(services: Services, settings: HttpSettings, tasks: TaskTracker) -> io::Result<Self> {
-        let HttpSettings { listen, drain_period, shutdown_timeout, connection, .. } = settings;
-        let socket = listen_tcp(listen, &connection)?;
+    /// Another socket listens on the address, or there is no runtime.
+    pub fn listen(
+        socket: BoundSocket,
+        services: Services,
+        settings: HttpSettings,
+        tasks: TaskTracker,
+    ) -> io::Result<Self> {
+        let HttpSettings { drain_period, shutdown_timeout, .. } = settings;
+        let socket = socket.listen()?;
         let local_addr = socket.local_addr()?;
         let workers = http_server::workers(settings.workers);
         let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);

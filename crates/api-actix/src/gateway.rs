@@ -73,8 +73,6 @@ impl Gateway {
 /// The settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// The address to listen on; port 0 takes any free port.
-    pub listen: SocketAddr,
     /// The prefix of every API path, such as `/api/v1`; may be empty.
     pub base_path: String,
     /// The literal names in responses to clients that are no published package.

@@ -9,7 +9,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE};
 use actix_web::{App, HttpRequest, HttpResponse, web};
 use http_server::{
-    BoundServer, ConnectionSettings, Connections, ListenSocket, Listener, Preemption, RejectHead, listen_tcp,
+    BoundServer, BoundSocket, ConnectionSettings, Connections, ListenSocket, Listener, Preemption, RejectHead,
 };
 
 use crate::endpoints::health;
@@ -26,8 +26,6 @@ pub struct Exposition {
 /// The settings of the metrics listener.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsSettings {
-    /// The address to listen on; port 0 takes any free port.
-    pub listen: SocketAddr,
     /// The maximum number of connections. At the limit, the connection without progress for the longest time is closed
     /// for a new one, so slow clients cannot shut out a scraper.
     pub max_connections: usize,
@@ -35,7 +33,7 @@ pub struct MetricsSettings {
     pub connection: ConnectionSettings,
 }
 
-/// A server of `/metrics` and `/health/live` that is bound to its port. It has no authentication: access depends on the
+/// A server of `/metrics` and `/health/live` that listens on its port. It has no authentication: access depends on the
 /// listen address.
 pub struct MetricsServer {
     bound: BoundServer,
@@ -43,14 +41,14 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Binds the port.
+    /// Listens on the port.
     ///
     /// # Errors
-    /// The address cannot be bound.
-    pub fn bind(settings: MetricsSettings, exposition: Exposition) -> io::Result<Self> {
-        let MetricsSettings { listen, max_connections, connection } = settings;
+    /// Another socket listens on the address.
+    pub fn listen(socket: BoundSocket, settings: MetricsSettings, exposition: Exposition) -> io::Result<Self> {
+        let MetricsSettings { max_connections, connection } = settings;
         let reject: RejectHead = Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
-        let socket = listen_tcp(listen, &connection)?;
+        let socket = socket.listen()?;
         let local_addr = socket.local_addr()?;
         let listener = Listener {
             socket: ListenSocket::Tcp(socket),
@@ -108,6 +106,7 @@ mod tests {
     use actix_web::body::to_bytes;
     use actix_web::http::Method;
     use actix_web::test::TestRequest;
+    use http_server::bind_tcp;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio_util::task::TaskTracker;
@@ -150,7 +149,6 @@ mod tests {
     #[tokio::test]
     async fn scrape_succeeds_beside_stalled_clients() {
         let settings = MetricsSettings {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_connections: 8,
             // No connection ends during this test.
             connection: ConnectionSettings {
@@ -159,7 +157,8 @@ mod tests {
                 ..ConnectionSettings::default()
             },
         };
-        let server = MetricsServer::bind(settings, fixed()).unwrap();
+        let socket = bind_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &settings.connection).unwrap();
+        let server = MetricsServer::listen(socket, settings, fixed()).unwrap();
         let (address, handle) = (server.local_addr(), server.handle());
         let running = TaskTracker::new().spawn(server.run());
         let beginnings = [

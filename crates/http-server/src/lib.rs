@@ -1,7 +1,7 @@
 //! HTTP/1.1 connections over TCP and Unix sockets: one request is read and answered at a time, with a limit for every
 //! state. The crate knows neither routes nor what is served.
 //!
-//! [`Listener::bind`] opens a socket, [`BoundServer::run`] serves it and returns the [`Stopper`] that drains it.
+//! [`bind_tcp`] binds a socket, [`Listener::bind`] accepts from it, [`BoundServer::run`] serves it and returns the [`Stopper`] that drains it.
 
 mod body;
 mod head_error;
@@ -16,7 +16,7 @@ mod stopper;
 mod transport;
 
 pub use head_error::{HeadError, RejectHead};
-pub use listener::{BoundServer, Listener, listen_tcp, workers};
+pub use listener::{BoundServer, BoundSocket, Listener, bind_tcp, workers};
 pub use registry::{ConnectionCounts, Connections};
 pub use response::{COPIED_BODY, UntilWritten};
 pub use settings::{ConnectionSettings, Preemption};

@@ -63,19 +63,33 @@ pub fn workers(configured: Option<usize>) -> usize {
     configured.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get)).clamp(1, MAX_WORKERS)
 }
 
-/// Opens a listening socket; port 0 takes any free port. Accepted sockets inherit its options.
+/// A socket that has its address and does not listen yet: the system rejects connections to it.
+#[derive(Debug)]
+pub struct BoundSocket(SystemSocket);
+
+/// Binds a socket; port 0 takes any free port. Accepted sockets inherit its options.
 ///
 /// # Errors
-/// The address cannot be bound.
-pub fn listen_tcp(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpListener> {
+/// The address cannot be bound, for example because another socket listens on it.
+pub fn bind_tcp(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<BoundSocket> {
     let socket = SystemSocket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
     socket.set_send_buffer_size(settings.send_buffer_bytes)?;
     set_user_timeout(&SockRef::from(&socket), settings)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(BoundSocket(socket))
+}
+
+impl BoundSocket {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// Another socket has begun to listen on the address.
+    pub fn listen(self) -> io::Result<TcpListener> {
+        self.0.listen(BACKLOG)?;
+        Ok(self.0.into())
+    }
 }
 
 /// Makes the system close a connection whose peer acknowledges no bytes within the write timeout.

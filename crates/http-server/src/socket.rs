@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 /// A socket that listens.
 #[derive(Debug)]
 pub enum ListenSocket {
-    /// From [`listen_tcp`](crate::listen_tcp).
+    /// From [`bind_tcp`](crate::bind_tcp).
     Tcp(TcpListener),
     /// With a path, whose folder decides who may connect. A stop removes the path.
     #[cfg(unix)]

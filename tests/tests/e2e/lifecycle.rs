@@ -141,10 +141,20 @@ async fn killed_server_restarts_on_same_data() -> Result<()> {
 }
 
 #[tokio::test]
-async fn address_in_use_is_reported_in_one_sentence() -> Result<()> {
+async fn start_at_address_in_use_is_refused_in_one_sentence_and_leaves_nothing() -> Result<()> {
     let gateway = TestGateway::start("").await?;
     let said = gateway.instance.refused_serving().await?;
     ensure!(said.contains(&gateway.server.address().port().to_string()), "{said}");
+    let processes = gateway.instance.json(&["journal", "list"]).await?;
+    ensure!(processes["data"].as_array().is_some_and(|processes| processes.len() == 1), "{processes}");
+    let journals = std::fs::read_dir(gateway.instance.path().join("data/tollgate-journal"))?.count();
+    ensure!(journals == 2, "{journals} entries beside the lock and the journal of the server");
+    let mut beside = Instance::new("")?;
+    beside.set_env("TOLLGATE__SERVER__METRICS_LISTEN", gateway.server.address().to_string());
+    let said = beside.refused_serving().await?;
+    ensure!(said.contains("for metrics"), "{said}");
+    let left = std::fs::read_dir(beside.path())?.collect::<std::io::Result<Vec<_>>>()?;
+    ensure!(left.len() == 1, "beside the configuration: {left:?}");
     gateway.server.ensure_healthy().await
 }
 

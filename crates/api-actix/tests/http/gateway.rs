@@ -58,7 +58,7 @@ use domain::workspace::{
     ChooseFilesWorkspace, CreateWorkspace, ManageWorkspaces, ReadWorkspaces, Workspace, WorkspaceName,
     WorkspaceRepository, WorkspaceSlug,
 };
-use http_server::{ConnectionSettings, Stopper};
+use http_server::{ConnectionSettings, Stopper, bind_tcp};
 use tokio_util::task::TaskTracker;
 
 use super::client::{Reply, exchange, request};
@@ -160,7 +160,6 @@ impl Setup {
                 min_charged_bytes: 1,
             },
             settings: HttpSettings {
-                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                 base_path: BASE.to_owned(),
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
@@ -387,7 +386,8 @@ impl Setup {
             workers: self.workers,
         };
         let tasks = TaskTracker::new();
-        let application = Application::bind(services, self.settings, tasks.clone()).unwrap();
+        let socket = bind_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &self.settings.connection).unwrap();
+        let application = Application::listen(socket, services, self.settings, tasks.clone()).unwrap();
         let address = application.local_addr();
         let server = TaskTracker::new();
         let (running, stopper) = application.run();

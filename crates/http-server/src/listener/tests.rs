@@ -23,7 +23,7 @@ async fn unread_response_is_produced_up_to_one_mebibyte() {
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
     let settings = ConnectionSettings::default();
-    let socket = listen_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
+    let socket = bind_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap().listen().unwrap();
     let local_addr = socket.local_addr().unwrap();
     let listener = Listener {
         socket: ListenSocket::Tcp(socket),
@@ -114,7 +114,7 @@ fn accepted_sockets_have_a_bounded_send_buffer_and_the_write_timeout() {
         ..ConnectionSettings::default()
     };
     for (settings, most) in [(settings, 128 * 1024), (ConnectionSettings::default(), 1024 * 1024)] {
-        let listener = listen_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
+        let listener = bind_tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap().listen().unwrap();
         let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         let socket = SockRef::from(&accepted);

@@ -14,7 +14,7 @@ use crate::commands::prelude::*;
 use crate::output::Output;
 use crate::telemetry::LOG;
 use crate::wiring::{
-    Instance, Reloader, ServerLock, Signals, configuration_checks, prepare_descriptors, require_bucket,
+    Instance, Reloader, ServerLock, ServerSockets, Signals, configuration_checks, prepare_descriptors, require_bucket,
 };
 
 /// The maximum time to flush the log before the first response.
@@ -42,6 +42,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     if let Some(source) = &context.config.storage.encryption_key {
         source.read()?;
     }
+    let sockets = ServerSockets::bind(&context.config)?;
     require_bucket(&context.config.blobs).await?;
     let schema = if args.no_migrate {
         context.require_database()?;
@@ -59,7 +60,8 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     if !args.allow_no_endpoints {
         configuration_checks::require_endpoints_at_start(&context.config, &stores).await?;
     }
-    let (instance, reloader) = Instance::start(&context.config, &context.environment, stores.clone(), lock).await?;
+    let (instance, reloader) =
+        Instance::start(&context.config, &context.environment, sockets, stores.clone(), lock).await?;
     // Later would lose the key, earlier would create one for a failed start.
     create_first_key(context, &stores).await?;
     configuration_checks::record_endpoints(&context.config, &stores).await;

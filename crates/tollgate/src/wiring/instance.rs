@@ -1,4 +1,4 @@
-//! An instance: stores, use cases, background tasks, the operator's socket and a server that is bound to its port.
+//! An instance: stores, use cases, background tasks, the operator's socket and a server that listens on its port.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings};
+use http_server::{BoundSocket, bind_tcp};
 
 use super::process::METRICS_CONNECTIONS;
 use super::stages::{FollowedStores, ServingParts, StartContext};
@@ -19,7 +20,35 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// An instance that is bound to its port and does not serve yet.
+/// The sockets of a server, bound before anything is written: a start that fails for its addresses leaves nothing.
+pub struct ServerSockets {
+    port: BoundSocket,
+    metrics: Option<BoundSocket>,
+}
+
+impl ServerSockets {
+    /// Binds the ports. They do not listen before the instance can serve.
+    ///
+    /// # Errors
+    /// A port cannot be bound.
+    pub fn bind(config: &Config) -> anyhow::Result<Self> {
+        let server = &config.server;
+        let bind = |address| bind_tcp(address, &server.connection);
+        let port = bind(server.listen).with_context(|| not_bound(server.listen))?;
+        let metrics = server.metrics_listen.map(|listen| bind(listen).with_context(|| not_bound_for_metrics(listen)));
+        Ok(Self { port, metrics: metrics.transpose()? })
+    }
+}
+
+fn not_bound(listen: SocketAddr) -> String {
+    format!("cannot bind {listen}")
+}
+
+fn not_bound_for_metrics(listen: SocketAddr) -> String {
+    format!("cannot bind {listen} for metrics")
+}
+
+/// An instance that listens on its port and does not serve yet.
 pub struct Instance {
     application: Application,
     metrics: Option<MetricsServer>,
@@ -30,14 +59,15 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Builds the instance and binds the port. It keeps the lock of its database. The reloader replaces its configuration
-    /// while it serves.
+    /// Builds the instance and listens on its sockets. It keeps the lock of its database. The reloader replaces its
+    /// configuration while it serves.
     ///
     /// # Errors
-    /// A provider's settings are invalid, the catalogue cannot be read, or the port cannot be bound.
+    /// A provider's settings are invalid, the catalogue cannot be read, or another process listens on a port.
     pub async fn start(
         config: &Config,
         environment: &Environment,
+        sockets: ServerSockets,
         stores: Stores,
         lock: Option<ServerLock>,
     ) -> anyhow::Result<(Self, Reloader)> {
@@ -53,11 +83,11 @@ impl Instance {
         };
         let ServingParts { services, reloader } = FollowedStores::start(start).await?.journal().await?.serve().await?;
         let settings = http_settings(config);
-        let mut application = Application::bind(services, settings, background.tasks.clone())
-            .with_context(|| format!("cannot bind {}", config.server.listen))?;
+        let mut application = Application::listen(sockets.port, services, settings, background.tasks.clone())
+            .with_context(|| not_bound(config.server.listen))?;
         measures.watch_connections(&application.connections());
         measures.watch_admission(&application);
-        let metrics = metrics_server(config, &measures)?;
+        let metrics = metrics_server(config, sockets.metrics, &measures)?;
         let socket = listen_for_operator(config, &stores, &mut application).await;
         if !config.storage.read_only {
             background.sweep(&stores);
@@ -119,15 +149,18 @@ impl Instance {
     }
 }
 
-/// Binds the metrics port, if one is configured.
-fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<Option<MetricsServer>> {
-    let (Some(listen), Some(exposition)) = (config.server.metrics_listen, measures.exposition()) else {
+/// Listens on the metrics port, if one is configured.
+fn metrics_server(
+    config: &Config,
+    socket: Option<BoundSocket>,
+    measures: &ProcessMetrics,
+) -> anyhow::Result<Option<MetricsServer>> {
+    let (Some(listen), Some(socket), Some(exposition)) = (config.server.metrics_listen, socket, measures.exposition())
+    else {
         return Ok(None);
     };
-    let settings =
-        MetricsSettings { listen, max_connections: METRICS_CONNECTIONS, connection: config.server.connection };
-    let server =
-        MetricsServer::bind(settings, exposition).with_context(|| format!("cannot bind {listen} for metrics"))?;
+    let settings = MetricsSettings { max_connections: METRICS_CONNECTIONS, connection: config.server.connection };
+    let server = MetricsServer::listen(socket, settings, exposition).with_context(|| not_bound_for_metrics(listen))?;
     tracing::info!(metrics.address = %server.local_addr(), "metrics served at /metrics");
     Ok(Some(server))
 }
@@ -135,7 +168,6 @@ fn metrics_server(config: &Config, measures: &ProcessMetrics) -> anyhow::Result<
 /// Returns the settings of HTTP.
 pub(super) fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
-        listen: config.server.listen,
         base_path: config.server.base_path.clone(),
         wire_names: config.server.wire_names,
         max_json_bytes: config.limits.max_json_bytes,

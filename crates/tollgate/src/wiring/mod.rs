@@ -18,7 +18,7 @@ mod stages;
 mod stores;
 
 pub use background::Background;
-pub use instance::Instance;
+pub use instance::{Instance, ServerSockets};
 pub use ledger::{FOLD_WITHIN, SEGMENT_BYTES, fold_journals, forget_processes};
 pub use metrics::ProcessMetrics;
 pub use operator::SocketFile;

@@ -12,7 +12,7 @@ use crate::commands::prelude::*;
 use crate::commands::server_client::ServerClient;
 use crate::config;
 use crate::config::{BlobsConfig, DatabaseUrl, Environment};
-use crate::wiring::{Instance, Signals};
+use crate::wiring::{Instance, ServerSockets, Signals};
 
 /// The maximum time for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,10 +35,11 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
     // Removed on drop, on every return path.
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
     let config = config(folder.path())?;
+    let sockets = ServerSockets::bind(&config)?;
     let stores = Stores::open(&config, Schema::UpToDate).await?;
     let fixtures = Fixtures::make(&config, &stores).await?;
     // No other process knows the database: its lock is not needed.
-    let (instance, _) = Instance::start(&config, &Environment::default(), stores.clone(), None).await?;
+    let (instance, _) = Instance::start(&config, &Environment::default(), sockets, stores.clone(), None).await?;
     let address = instance.address();
     let mut outcome: Option<anyhow::Result<()>> = None;
     instance
