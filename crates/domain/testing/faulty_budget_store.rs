@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{FixedClock, yield_now};
+use crate::audit::AuditDraft;
 use crate::budget::{
     BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest, LiveProcess,
     Payer, ProcessStatus, RemainingAllowances, ReturnRequest,
@@ -158,6 +159,15 @@ impl BudgetStore for FaultyBudgetStore {
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         self.call(self.store().end(process, remaining)).await
+    }
+
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError> {
+        self.call(self.store().forget(process, remaining, audit)).await
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {

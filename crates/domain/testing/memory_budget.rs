@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::memory_ledger::{Posting, negative, not_negative, plus};
 use super::memory_state::{Allotments, Amounts, LedgerState, Process, Recalled, State};
 use super::memory_store::MemoryBudget;
+use crate::audit::AuditDraft;
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterBalance, CounterLimit, CounterLimits, DrawReply,
@@ -272,7 +273,13 @@ impl State {
         Ok(fresh)
     }
 
-    fn end(&mut self, id: ProcessId, remaining: RemainingAllowances, now: DateTime<Utc>) -> Result<(), StoreError> {
+    fn end(
+        &mut self,
+        id: ProcessId,
+        remaining: RemainingAllowances,
+        now: DateTime<Utc>,
+        audit: Option<&AuditDraft>,
+    ) -> Result<(), StoreError> {
         let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         let Some(process) = allotments.processes.get_mut(&id) else { return Ok(()) };
         match (process.status.state, remaining) {
@@ -301,6 +308,7 @@ impl State {
         let before = std::mem::replace(&mut self.ledger, ledger);
         self.allotments = allotments;
         self.add_alerts(&before, now);
+        audit.map(|audit| self.note(audit, now));
         Ok(())
     }
 }
@@ -352,7 +360,16 @@ impl BudgetStore for MemoryBudget {
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        self.0.state().end(process, remaining, self.0.now())
+        self.0.state().end(process, remaining, self.0.now(), None)
+    }
+
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError> {
+        self.0.state().end(process, remaining, self.0.now(), Some(audit))
     }
 
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {

@@ -73,6 +73,11 @@ async fn status_fails_without_a_server_and_shows_every_server() -> Result<()> {
     let second = gateway.instance.serve_beside().await?;
     let (status, ok) = document(&gateway.instance, &["status"]).await?;
     ensure!(ok && status["servers"].as_array().is_some_and(|servers| servers.len() == 2), "{status}");
+    let ids = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().map(|one| one["id"].to_string()).collect()
+    };
+    let (listed, _) = document(&gateway.instance, &["journal", "list"]).await?;
+    ensure!(ids(&status["servers"]) == ids(&listed["data"]), "{status} {listed}");
     let TestGateway { instance, server, .. } = gateway;
     // A killed server leaves its socket behind.
     server.kill().await?;

@@ -55,7 +55,7 @@ impl Site {
         let verified = self.instance.json(&["audit", "verify"]).await?;
         ensure!(verified["verified"] == true, "{verified}");
         let entries = self.instance.json(&["audit", "list"]).await?.to_string();
-        ensure!(entries.contains("instance.copy"), "{entries}");
+        ensure!(entries.contains("instance.copy") && entries.contains(r#""from":""#), "{entries}");
         Ok(())
     }
 }

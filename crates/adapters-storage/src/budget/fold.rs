@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
+use domain::audit::AuditDraft;
 use domain::budget::allowances::CounterId;
 use domain::budget::{
     Account, BudgetStoreError, FoldEntry, FoldRequest, ProcessState, RemainingAllowances, ResetInterval, ReturnRequest,
@@ -17,6 +18,7 @@ use super::counters::{
 };
 use super::processes::{self, CallNumber};
 use super::records::{Cost, NewRecords};
+use crate::audit::{RowChanges, append};
 use crate::convert::{millis, parse};
 use crate::database::Database;
 use crate::journal;
@@ -161,6 +163,7 @@ pub(super) async fn end(
     database: &Database,
     process: ProcessId,
     remaining: RemainingAllowances,
+    audit: Option<&AuditDraft>,
 ) -> Result<(), StoreError> {
     let state = match remaining {
         RemainingAllowances::Return => ProcessState::Ended,
@@ -197,5 +200,8 @@ pub(super) async fn end(
     alerts::add(database, &transaction, &spent, &BTreeMap::new()).await?;
     clear_amounts(&transaction, Amounts::Allowances, process).await?;
     journal::remove_entries(&transaction, process).await?;
+    if let Some(audit) = audit {
+        append(&transaction, audit, database.now(), &RowChanges::default()).await?;
+    }
     transaction.commit().await
 }

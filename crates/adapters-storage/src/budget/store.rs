@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use domain::audit::AuditDraft;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest,
@@ -67,7 +68,16 @@ impl BudgetStore for SeaOrmBudgetStore {
     }
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        fold::end(&self.database, process, remaining).await
+        fold::end(&self.database, process, remaining, None).await
+    }
+
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError> {
+        fold::end(&self.database, process, remaining, Some(audit)).await
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository};
 use async_trait::async_trait;
+use domain::audit::AuditDraft;
 use domain::budget::{
     BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, Discrepancy, DrawReply, DrawRequest, FoldEntry,
     FoldRequest, LedgerMaintenance, LiveProcess, Payer, ProcessStatus, RemainingAllowances, ReturnRequest, UsageCharge,
@@ -57,6 +58,15 @@ impl BudgetStore for BudgetStores {
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         self.next().end(process, remaining).await
+    }
+
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError> {
+        self.next().forget(process, remaining, audit).await
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::allowances::{CounterId, CounterPeriod};
 use super::{Account, LimitExceeded, Payer, SpendLimit, UsageCharge};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::ProcessId;
 use crate::money::Usd;
@@ -250,6 +251,8 @@ pub enum BudgetStoreError {
 /// - `end` leaves the process [`ProcessState::Ended`] with [`RemainingAllowances::Return`] and [`ProcessState::Lost`]
 ///   with [`RemainingAllowances::Adjust`]. A lost process that is ended with [`RemainingAllowances::Return`], because
 ///   its whole journal was folded after all, gives up its adjustments.
+/// - `forget` ends a process as `end` does, and appends the audit entry in the same transaction. One that has ended gets
+///   no entry.
 /// - A rejection of `draw` is uncertain if another process has an allowance of an exceeded counter and has not answered
 ///   its recall, by [`super::has_answered`].
 /// - A record that was charged before the credit of its workspace began raises the base of the credit by its cost.
@@ -280,6 +283,14 @@ pub trait BudgetStore: Send + Sync {
 
     /// Ends a process and its allowances. Ending one that has ended changes nothing.
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError>;
+
+    /// Ends a process whose journal is lost, with an audit entry.
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError>;
 
     /// Returns the live processes, in the order of their ids.
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError>;

@@ -9,6 +9,7 @@ use futures_util::future::{Either, join_all, select};
 use crate::authority::{Authority, Restricted, Right};
 use crate::budget::{ForgetProcesses, LiveProcess, RenewingLedger, UsageJournalStatus};
 use crate::error::StoreError;
+use crate::ids::ProcessId;
 use crate::system::{HealthProbe, Timer};
 
 /// Probes must finish within two seconds; a slower one is abandoned after this time.
@@ -17,7 +18,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The properties of a server that never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// The id of this start.
+    /// The id of the process at its start.
     pub id: String,
     /// The release.
     pub version: &'static str,
@@ -45,6 +46,8 @@ pub struct LoadedConfiguration {
 pub struct StatusReading {
     /// Each store with the reason if it did not respond.
     pub stores: Vec<StoreReading>,
+    /// The current id of the process in the database; `None` on a read-only one.
+    pub process: Option<ProcessId>,
     /// The journal and the number of open requests; `None` on a read-only database.
     pub journal: Option<(UsageJournalStatus, usize)>,
     /// The live processes, and whether their journals are on this machine.
@@ -88,8 +91,10 @@ impl ReadStatus {
     pub async fn execute(&self, by: &Authority) -> Result<StatusReading, Restricted> {
         by.check(Right::ReadAll)?;
         let stores = join_all(self.probes.iter().map(|probe| self.probe(&**probe))).await;
-        let journal = self.ledger.as_deref().map(|ledger| (ledger.journal_status(), ledger.open_calls()));
-        Ok(StatusReading { stores, journal, processes: self.processes.list().await })
+        let ledger = self.ledger.as_deref();
+        let process = ledger.map(RenewingLedger::process);
+        let journal = ledger.map(|ledger| (ledger.journal_status(), ledger.open_calls()));
+        Ok(StatusReading { stores, process, journal, processes: self.processes.list().await })
     }
 
     async fn probe(&self, probe: &dyn HealthProbe) -> StoreReading {

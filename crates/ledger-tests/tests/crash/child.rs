@@ -8,6 +8,7 @@ use adapters_journal::{
     Durability, JournalPorts, JournalSettings, LocalDisk, LocalJournal, LocalJournalSettings, LocalJournals,
 };
 use async_trait::async_trait;
+use domain::audit::AuditDraft;
 use domain::budget::{
     BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, EntryKind, FoldRequest,
     JournalEntry, JournaledLedger, Ledger, LedgerSettings, LiveProcess, Payer, ProcessStatus, RecoverJournals,
@@ -137,6 +138,15 @@ impl BudgetStore for MortalStore {
 
     async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
         mortal!("end", self.0.end(process, remaining).await)
+    }
+
+    async fn forget(
+        &self,
+        process: ProcessId,
+        remaining: RemainingAllowances,
+        audit: &AuditDraft,
+    ) -> Result<(), StoreError> {
+        mortal!("forget", self.0.forget(process, remaining, audit).await)
     }
 
     async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {

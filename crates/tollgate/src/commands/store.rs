@@ -63,7 +63,7 @@ async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<E
             verification.problems.len()
         );
     }
-    let details = Json::object([("from", from_name.as_str()), ("to", to_name.as_str())]);
+    let details = Json::object([("from", Json::string(&from_name).text()), ("to", Json::string(&to_name).text())]);
     copy.finish(&AuditDraft::done(&context.actor(), "instance.copy", "instance", details))
         .await
         .with_context(failed)?;
@@ -193,7 +193,7 @@ async fn list_processes(context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn forget_process(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
     let stores = context.stores_with_folded_journals().await?;
-    forget_processes(&context.config, &stores).await?.forget(process).await?;
+    forget_processes(&context.config, &stores).await?.forget(process, &context.actor()).await?;
     let view = json!({"id": process.to_string(), "forgotten": true});
     context.output.show(&view, || format!("Ended the process {process}."))
 }

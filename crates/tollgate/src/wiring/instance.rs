@@ -82,13 +82,13 @@ impl Instance {
             is_private: false,
         };
         let ServingParts { services, reloader } = FollowedStores::start(start).await?.journal().await?.serve().await?;
-        let settings = http_settings(config);
+        let (settings, id) = (http_settings(config), services.server.id.clone());
         let mut application = Application::listen(sockets.port, services, settings, background.tasks.clone())
             .with_context(|| not_bound(config.server.listen))?;
         measures.watch_connections(&application.connections());
         measures.watch_admission(&application);
         let metrics = metrics_server(config, sockets.metrics, &measures)?;
-        let socket = listen_for_operator(config, &stores, &mut application).await;
+        let socket = listen_for_operator(config, &id, &mut application).await;
         if !config.storage.read_only {
             background.sweep(&stores);
         }
@@ -185,9 +185,9 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
 }
 
 /// Listens on the operator's socket. A failure does not stop the server: only commands miss it.
-async fn listen_for_operator(config: &Config, stores: &Stores, application: &mut Application) -> Option<SocketFile> {
+async fn listen_for_operator(config: &Config, id: &str, application: &mut Application) -> Option<SocketFile> {
     let folder = SocketFolder::of(&config.storage.file);
-    let bound = SocketFile::bind(&folder, &stores.ids.process_id().to_string()).await;
+    let bound = SocketFile::bind(&folder, id).await;
     let listening = bound.and_then(|(file, socket)| application.listen_for_operator(socket).map(|()| file));
     match listening {
         Ok(file) => return Some(file),

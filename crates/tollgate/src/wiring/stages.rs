@@ -280,6 +280,7 @@ impl JournaledProcess<'_> {
         let limiter = rates.limiter;
         let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
         let cache: Arc<dyn GrantCache> = Arc::clone(&changes.grants) as Arc<dyn GrantCache>;
+        let identity = identity(config, stores, ledger.as_deref());
         let processes = ledger::forget_processes(config, stores).await?;
         let read_status = ReadStatus::new(probes.clone(), ledger, processes, Arc::new(TokioTimer));
         let services = Services {
@@ -322,7 +323,7 @@ impl JournaledProcess<'_> {
                 broadcast::repository(stores),
                 Arc::clone(&stores.clock),
             ),
-            server: identity(config, stores),
+            server: identity,
             read_status,
             audit_entries: ListAuditEntries::new(Arc::clone(&stores.audit)),
             repetitions: Arc::clone(&stores.repetitions),
@@ -341,12 +342,12 @@ impl JournaledProcess<'_> {
     }
 }
 
-/// Describes the server that starts now.
-fn identity(config: &Config, stores: &Stores) -> ServerIdentity {
+/// Describes the server that starts now, with the id of its first journal.
+fn identity(config: &Config, stores: &Stores, ledger: Option<&RenewingLedger>) -> ServerIdentity {
     let absolute = |file: &Path| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
     let storage = &config.storage;
     ServerIdentity {
-        id: stores.ids.process_id().to_string(),
+        id: ledger.map_or_else(|| stores.ids.process_id(), RenewingLedger::process).to_string(),
         version: env!("CARGO_PKG_VERSION"),
         started_at: stores.clock.now(),
         began: stores.clock.monotonic(),

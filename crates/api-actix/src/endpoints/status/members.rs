@@ -29,7 +29,7 @@ pub struct Status {
 /// The status of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerStatus {
-    /// The id of this start of the server.
+    /// The id of the process, as in `processes`; of this start on a read-only database.
     pub id: String,
     /// The id of the process in the operating system.
     pub pid: u32,

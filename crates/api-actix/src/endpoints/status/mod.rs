@@ -38,7 +38,7 @@ async fn handle(call: &Call<'_>, by: &Authority) -> Outcome {
     let health = |status: &EndpointStatus| endpoint_health(status, list.is_paused(&status.endpoint.provider));
     let endpoints: Vec<EndpointHealth> = list.all().iter().map(health).collect();
     let status = ServerStatus {
-        id: server.id.clone(),
+        id: reading.process.map_or_else(|| server.id.clone(), |process| process.to_string()),
         pid: std::process::id(),
         version: server.version.to_owned(),
         started_at: time(server.started_at),

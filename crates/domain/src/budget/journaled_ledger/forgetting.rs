@@ -9,8 +9,10 @@ use chrono::{DateTime, Utc};
 use super::super::{BudgetStore, LiveProcess, OrphanedJournals, ProcessState, RemainingAllowances};
 use super::calls::{journal_failed, lock};
 use super::sync::Mutex;
+use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
 use crate::ids::ProcessId;
+use crate::json::Json;
 use crate::system::Clock;
 use crate::usage::UnknownUsage;
 
@@ -103,18 +105,18 @@ impl ForgetProcesses {
         for LiveProcess { process, silent_for, .. } in live {
             let is_lost = silent_for >= self.settings.lost_after && silent.contains(&process);
             if is_lost && !self.has_journal(process).await? {
-                self.end(process, silent_for).await?;
+                self.end(process, silent_for, &Actor::system()).await?;
                 forgotten.push(process);
             }
         }
         Ok(forgotten)
     }
 
-    /// Forgets one process that was silent for two heartbeats.
+    /// Forgets one process that was silent for two heartbeats, for an operator.
     ///
     /// # Errors
     /// The process is not live, still runs, or has its journal on this machine.
-    pub async fn forget(&self, process: ProcessId) -> Result<(), ForgetError> {
+    pub async fn forget(&self, process: ProcessId, by: &Actor) -> Result<(), ForgetError> {
         let Some(status) = self.store.process(process).await? else { return Err(ForgetError::Unknown(process)) };
         if status.state != ProcessState::Live {
             return Err(ForgetError::NotLive(process, status.state));
@@ -128,7 +130,7 @@ impl ForgetProcesses {
         if silent_for < self.longest_watch() {
             return Err(ForgetError::Lives { process, silent_for, needed: self.longest_watch() });
         }
-        Ok(self.end(process, silent_for).await?)
+        Ok(self.end(process, silent_for, by).await?)
     }
 
     /// Returns the processes that were silent while they were watched.
@@ -160,12 +162,15 @@ impl ForgetProcesses {
         self.journals.contains(process).await.map_err(journal_failed)
     }
 
-    async fn end(&self, process: ProcessId, silent_for: Duration) -> Result<(), StoreError> {
-        let remaining = match self.settings.unknown {
-            UnknownUsage::Bound => RemainingAllowances::Adjust,
-            UnknownUsage::Free => RemainingAllowances::Return,
+    async fn end(&self, process: ProcessId, silent_for: Duration, by: &Actor) -> Result<(), StoreError> {
+        let (remaining, allowances) = match self.settings.unknown {
+            UnknownUsage::Bound => (RemainingAllowances::Adjust, "spent"),
+            UnknownUsage::Free => (RemainingAllowances::Return, "returned"),
         };
-        self.store.end(process, remaining).await?;
+        let (allowances, silent_seconds) = (Json::string(allowances), silent_for.as_secs().to_string());
+        let details = Json::object([("allowances", allowances.text()), ("silent_seconds", silent_seconds.as_str())]);
+        let audit = AuditDraft::done(by, "process.forget", format!("process {process}"), details);
+        self.store.forget(process, remaining, &audit).await?;
         let adjusted = remaining == RemainingAllowances::Adjust;
         tracing::warn!(process.id = %process, silent_s = silent_for.as_secs(), adjusted, "process lost with its journal");
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{LedgerFixture, LedgerMachine, Process, process_id, usd};
+use crate::audit::Actor;
 use crate::budget::{ForgetError, ForgetProcesses, ForgetSettings, OrphanedJournals, ProcessState};
 use crate::ids::ProcessId;
 use crate::testing::MemoryJournals;
@@ -16,6 +17,17 @@ fn elsewhere() -> Arc<dyn OrphanedJournals> {
 
 const LOST_AFTER: Duration = Duration::from_hours(1);
 const STEP: Duration = Duration::from_secs(10);
+
+fn operator() -> Actor {
+    Actor { name: "user:op".to_owned(), source: None }
+}
+
+/// Returns the actors and details of the audit entries about forgotten processes.
+async fn noted(machine: &LedgerMachine) -> Vec<(String, String)> {
+    let entries = machine.stores.audit.newest(100).await.unwrap();
+    let forgotten = entries.into_iter().filter(|entry| entry.action == "process.forget");
+    forgotten.map(|entry| (entry.actor.name, entry.details.text().to_owned())).collect()
+}
 
 /// Returns a watcher on a machine with these journals.
 fn watcher(machine: &LedgerMachine, journals: Arc<dyn OrphanedJournals>, unknown: UnknownUsage) -> ForgetProcesses {
@@ -57,6 +69,9 @@ pub(super) async fn silent_process_without_journal_is_lost_and_its_allowances_co
     assert_eq!((refused.spent, refused.is_uncertain), (usd(300), false));
     alive.hold(4, 700).await.unwrap().unwrap();
     assert_eq!(pass(&fixture, &alive, &watcher, LOST_AFTER).await, [], "once, and never the living one");
+    let noted = noted(machine).await;
+    let [(actor, details)] = &noted[..] else { panic!("{noted:?}") };
+    assert!(actor == "system" && details.contains(r#""allowances":"spent""#), "{noted:?}");
 }
 
 /// The journal of a lost process reappears, with a charge of 100 of 300.
@@ -90,7 +105,7 @@ pub(super) async fn journal_of_a_lost_process_without_unfolded_charges_returns_e
     drop(dead);
     fixture.advance(LOST_AFTER);
     let elsewhere = watcher(machine, elsewhere(), UnknownUsage::Bound);
-    elsewhere.forget(process_id(1)).await.unwrap();
+    elsewhere.forget(process_id(1), &operator()).await.unwrap();
     assert_eq!(fixture.counted().await, (300, 0));
     fixture.recover(UnknownUsage::Bound).await;
     assert_eq!(fixture.counted().await, (100, 0));
@@ -116,16 +131,18 @@ pub(super) async fn command_forgets_only_processes_that_are_silent_and_have_no_j
     process.hold(1, 300).await.unwrap().unwrap();
     let elsewhere = watcher(machine, elsewhere(), UnknownUsage::Bound);
     let here = watcher(machine, machine.journals.orphans(Duration::from_hours(1)), UnknownUsage::Bound);
-    assert!(matches!(elsewhere.forget(process_id(9)).await, Err(ForgetError::Unknown(_))));
+    assert!(matches!(elsewhere.forget(process_id(9), &operator()).await, Err(ForgetError::Unknown(_))));
     fixture.advance(Duration::from_secs(59));
-    assert!(matches!(elsewhere.forget(process_id(1)).await, Err(ForgetError::Lives { .. })));
+    assert!(matches!(elsewhere.forget(process_id(1), &operator()).await, Err(ForgetError::Lives { .. })));
     fixture.advance(Duration::from_secs(1));
-    assert!(matches!(here.forget(process_id(1)).await, Err(ForgetError::HasJournal(_))));
+    assert!(matches!(here.forget(process_id(1), &operator()).await, Err(ForgetError::HasJournal(_))));
     let listed = elsewhere.list().await.unwrap();
     assert_eq!(listed.iter().map(|(found, here)| (found.process, *here)).collect::<Vec<_>>(), [(process_id(1), false)]);
-    elsewhere.forget(process_id(1)).await.unwrap();
+    elsewhere.forget(process_id(1), &operator()).await.unwrap();
     assert_eq!(fixture.counted().await, (300, 0));
-    let again = elsewhere.forget(process_id(1)).await;
+    let again = elsewhere.forget(process_id(1), &operator()).await;
     assert!(matches!(again, Err(ForgetError::NotLive(_, ProcessState::Lost))), "{again:?}");
+    let details = r#"{"allowances":"spent","silent_seconds":60}"#;
+    assert_eq!(noted(machine).await, [("user:op".to_owned(), details.to_owned())]);
     assert_eq!(elsewhere.list().await.unwrap(), []);
 }
