@@ -161,7 +161,11 @@ pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result
 pub(crate) fn foreign_store(folder: &Path, store: Uuid, process: Uuid) -> Result<Option<Uuid>, JournalError> {
     let mut foreign = None;
     for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
-        let head = read_head(&path).map_err(JournalError::folder(&path))?;
+        let head = match read_head(&path) {
+            // Its live process has removed the segment since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            head => head.map_err(JournalError::folder(&path))?,
+        };
         match Header::decode(&head) {
             Ok(Header { origin, .. }) if origin.process != process => {}
             Ok(Header { origin, .. }) if origin.store == store => return Ok(None),

@@ -54,6 +54,7 @@ pub(crate) fn document(routes: &[Route], base_path: &str) -> Value {
     // Serialisation cannot fail here. The snapshot test would detect the null fallback.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     name_literals(&mut document);
+    widen_unsigned(&mut document);
     document
 }
 
@@ -121,9 +122,15 @@ fn describe_own(route: &Route) -> Operation {
         operation = operation.parameter(parameter);
         statuses.extend(errors);
     }
+    if !route.is_open() && !route.takes_any_query {
+        statuses.push(400);
+    }
+    if route.is_change() {
+        statuses.extend([400, 412]);
+    }
     for query in route.query {
         operation = query.describe().into_iter().fold(operation, Operation::parameter);
-        statuses.extend([400].iter().chain(query.statuses()));
+        statuses.extend(query.statuses());
     }
     for header in route.headers {
         operation = operation.parameter(header.describe());
@@ -173,6 +180,18 @@ fn name_literals(document: &mut Value) {
             copy["description"] = json!("`service_metadata` for published client packages and by configuration.");
             properties.insert(WireNames::OpenRouter.service_metadata().to_owned(), copy);
         }
+    }
+}
+
+/// Describes unsigned numbers of 32 bits as numbers of 64: clients generated for `int32` cannot read the larger half.
+fn widen_unsigned(value: &mut Value) {
+    if value["format"] == "int32" && value["minimum"].is_number() {
+        value["format"] = json!("int64");
+    }
+    match value {
+        Value::Object(members) => members.values_mut().for_each(widen_unsigned),
+        Value::Array(elements) => elements.iter_mut().for_each(widen_unsigned),
+        _ => {}
     }
 }
 

@@ -6,6 +6,10 @@ use crate::error::ErrorKind;
 use crate::repetition::{Repetition, StoredRepetition, StoredResponse};
 use crate::version::{IfMatch, Version};
 
+/// The most attempts of a change whose record others change at the same time. In each round at least one change takes
+/// effect, so that as many changes at once all do.
+pub(crate) const MAX_ATTEMPTS: usize = 64;
+
 /// Renders the response to a result, before the change is committed.
 pub type Respond<'a, R> = &'a (dyn Fn(&R) -> StoredResponse + Send + Sync);
 

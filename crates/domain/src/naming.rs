@@ -1,5 +1,5 @@
 //! The grammar of names in paths, filters and arguments, one for all resources. A key is named by its id, its hash, a
-//! unique prefix of the hash or its unique name; a workspace by its id, its slug or its unique name; other resources by
+//! unique prefix of the hash or its unique name; a workspace by its id, else its slug, else its unique name; other resources by
 //! their id, or their unique name if they have one. Stores resolve names within the scope of the caller.
 
 use std::fmt;

@@ -145,14 +145,16 @@ impl WorkspaceRepository for MemoryWorkspaces {
 
     async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError> {
         let text = name.as_str();
-        let has_name = |workspace: &Workspace| match name.id::<WorkspaceId>() {
-            Some(id) => workspace.id == id,
-            None => workspace.slug.as_str() == text || workspace.name.as_str() == text,
-        };
-        let mut named = self.0.state().workspaces_within(within);
-        named.retain(has_name);
-        named.truncate(ResourceName::MAX_MATCHES);
-        Ok(named)
+        let mut own = self.0.state().workspaces_within(within);
+        if let Some(id) = name.id::<WorkspaceId>() {
+            own.retain(|workspace| workspace.id == id);
+        } else if own.iter().any(|workspace| workspace.slug.as_str() == text) {
+            own.retain(|workspace| workspace.slug.as_str() == text);
+        } else {
+            own.retain(|workspace| workspace.name.as_str() == text);
+        }
+        own.truncate(ResourceName::MAX_MATCHES);
+        Ok(own)
     }
 
     async fn page(

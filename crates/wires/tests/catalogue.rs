@@ -53,6 +53,16 @@ fn stored_row_round_trips() {
     assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
 }
 
+/// An import of what a list shows changes nothing; the import itself keeps the former names.
+#[test]
+fn listed_row_round_trips() {
+    for row in [FULL, &FULL.replace(r#""tokenizer":"Other","#, ""), &FULL.replace(r#""per_request_limits":null,"#, "")]
+    {
+        let model = domain::model::Model { renamed_from: Vec::new(), ..read_row(row).unwrap() };
+        assert_eq!(read_row(&write_listed(&model, "/x")).unwrap(), model);
+    }
+}
+
 #[test]
 fn listed_row_is_public_row_with_owner() {
     let model = read_row(FULL).unwrap();

@@ -140,7 +140,7 @@ async fn concurrent_rotations_leave_one_live_secret() -> Result<()> {
         if reply.status == 200 {
             secrets.push(rotated(&reply.json()?)?.secret);
         } else {
-            reply.error(409, "changed concurrently by another call")?;
+            reply.error(409, "changed at the same time")?;
         }
     }
     ensure!(secrets.len() > 1, "one rotation at least succeeds");

@@ -15,8 +15,8 @@ use domain::workspace::{
 };
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Select, UpdateMany,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    Select, UpdateMany,
 };
 
 use super::rows::{NO_CHANGE, commit_change, credit_base, is_within, rates, workspace_by_id};
@@ -110,11 +110,12 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError> {
-        let has_name = match name.id::<WorkspaceId>() {
-            Some(id) => Condition::all().add(Column::Id.eq(id.to_string())),
-            None => Condition::any().add(Column::Slug.eq(name.as_str())).add(Column::Name.eq(name.as_str())),
-        };
-        self.read(oldest_first(within).filter(has_name).limit(ResourceName::MAX_MATCHES as u64)).await
+        let own = || oldest_first(within).limit(ResourceName::MAX_MATCHES as u64);
+        if let Some(id) = name.id::<WorkspaceId>() {
+            return self.read(own().filter(Column::Id.eq(id.to_string()))).await;
+        }
+        let of_slug = self.read(own().filter(Column::Slug.eq(name.as_str()))).await?;
+        if of_slug.is_empty() { self.read(own().filter(Column::Name.eq(name.as_str()))).await } else { Ok(of_slug) }
     }
 
     async fn page(

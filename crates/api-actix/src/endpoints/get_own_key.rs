@@ -6,7 +6,6 @@ use crate::endpoints::keys::record::{BudgetView, KeyView};
 use crate::endpoints::prelude::*;
 
 pub(crate) const ROUTE: Route = Route::any_key(Get, "/key", tags::KEYS, handler!(handle))
-    .any_query()
     .operation("getOwnKey", "Get the key of the caller")
     .description(
         "Returns the key that the request was made with, its spend, and every limit that applies to it. The \

@@ -2,6 +2,7 @@
 
 use domain::model::{CatalogueImport, ImportCatalogueError, ImportMode, Model};
 use domain::system::WorkOwner;
+use wires::client::read_members;
 
 use crate::endpoints::prelude::*;
 
@@ -53,6 +54,13 @@ fn mode(query: &str) -> Result<ImportMode, ApiError> {
 }
 
 fn read_rows(text: &str) -> Result<Vec<Model>, ApiError> {
+    // A dry run in the wrong place must not become an import. Files of vendors have other members beside the rows.
+    if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+        let [mode, dry_run] = read_members(text, &["mode", "dry_run"])?;
+        if mode.or(dry_run).is_some() {
+            return Err(ApiError::invalid("mode and dry_run are query parameters, not members of the body"));
+        }
+    }
     wires::catalogue::read_rows(text).map_err(|error| ApiError::invalid_body(error.to_string()))
 }
 
@@ -104,7 +112,8 @@ impl ImportView {
 
 api_error!(ImportCatalogueError {
     pass: Restricted, PreconditionFailed, Store;
-    said: Fault, VersionRequired, Contended;
+    kind: Contended;
+    said: Fault, VersionRequired;
 });
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use crate::http::error::whole_seconds;
 use crate::rendered_catalogue::schema;
 
 pub(crate) const ROUTE: Route = Route::memory(Get, "/models/{author}/{slug}/endpoints", tags::MODELS, handle)
-    .any_query()
     .operation("listModelEndpoints", "List the endpoints of a model")
     .description(
         "The configured endpoints of the model, in configuration order, and their current health. Names resolve \

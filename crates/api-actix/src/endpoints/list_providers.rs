@@ -2,12 +2,11 @@
 
 use domain::operation::PauseProviderError;
 use domain::routing::ProviderStatus;
-use wires::client::{check_names, read_members};
 
 use crate::endpoints::prelude::*;
+use crate::http::members::{MemberNames, Members, invalid};
 
 pub(crate) const LIST: Route = Route::memory(Get, "/providers", tags::MODELS, handle)
-    .any_query()
     .operation("listProviders", "List the providers")
     .description("The providers with at least one configured endpoint, including the sandbox.")
     .headers(&[IF_NONE_MATCH])
@@ -24,8 +23,6 @@ pub(crate) const UPDATE: Route =
         .body(BodySchema::of::<ProviderChange>)
         .answer(|| BodySchema::data::<View<'_>>("UpdatedProviderResponse", "A provider."), "The provider");
 
-/// The writable member.
-const WRITABLE: [&str; 1] = ["paused"];
 /// The members that a record has and that only the service sets.
 const READ_ONLY: [&str; 9] = [
     "name",
@@ -49,16 +46,17 @@ struct ProviderChange {
 }
 
 async fn handle_update(call: &Call<'_>, by: &Authority, payload: Payload) -> Outcome {
-    let paused = read_paused(call.read_json(payload).await?.text()?)?;
-    let provider = call.routed().pause_provider.execute(by, &call.id()?, paused).await?;
+    let slug = call.id()?;
+    let paused = read_paused(call.read_json(payload).await?.text()?, &slug)?;
+    let provider = call.routed().pause_provider.execute(by, &slug, paused).await?;
     Ok(Data::respond(StatusCode::OK, View::new(&provider)))
 }
 
-fn read_paused(text: &str) -> Result<bool, ApiError> {
-    let [paused] = read_members(text, &WRITABLE)?;
-    check_names(text, &WRITABLE, &READ_ONLY).map_err(ApiError::invalid)?;
-    let paused = paused.ok_or_else(|| ApiError::invalid("No update fields provided"))?;
-    paused.get().parse().map_err(|_| ApiError::invalid("paused: must be true or false"))
+fn read_paused(text: &str, of: &str) -> Result<bool, ApiError> {
+    let members = Members::read(text, MemberNames { writable: &["paused"], read_only: &READ_ONLY, neutral: &[] })?;
+    members.fixed("slug", Some(of))?;
+    let paused = members.present("paused").ok_or_else(|| ApiError::invalid("No update fields provided"))?;
+    paused.text().parse().map_err(|_| invalid("paused", "must be true or false"))
 }
 
 api_error!(PauseProviderError {
@@ -146,9 +144,10 @@ mod tests {
 
     #[test]
     fn paused_is_a_boolean_beside_the_members_of_a_record() {
-        let read = |text: &str| read_paused(text).map_err(|error| error.text().to_owned());
+        let read = |text: &str| read_paused(text, "x").map_err(|error| error.text().to_owned());
         assert_eq!(read(r#"{"paused":true}"#), Ok(true));
         assert_eq!(read(r#"{"slug":"x","health":{"healthy":1},"paused":false}"#), Ok(false));
+        assert_eq!(read(r#"{"slug":"y","paused":true}"#).unwrap_err(), "slug: is \"x\" here and cannot be changed");
         for value in ["1", "\"true\"", "[true]", "{}"] {
             let expected = "paused: must be true or false";
             assert_eq!(read(&format!(r#"{{"paused":{value}}}"#)).unwrap_err(), expected, "{value}");

@@ -48,7 +48,7 @@ mod prelude {
     pub(super) use crate::http::error::{ApiError, api_error};
     pub(super) use crate::http::export::{self, ExportFormat};
     pub(super) use crate::http::members::located;
-    pub(super) use crate::http::operation::{BodySchema, tags};
+    pub(super) use crate::http::operation::{BodySchema, Operation, tags};
     pub(super) use crate::http::page::{DEFAULT_LIMIT, ElementSize, MAX_LIMIT, PageRange};
     pub(super) use crate::http::parameters;
     pub(super) use crate::http::response::{

@@ -18,7 +18,8 @@ pub(crate) const ROUTE: Route =
         .answer(
             || BodySchema::data::<ProviderTestReport>("ProviderTestResponse", "The result of a test."),
             "The result",
-        );
+        )
+        .complete(Operation::optional_body);
 
 /// The longest name of a model, in characters.
 const MAX_MODEL_CHARS: usize = 256;

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -88,11 +88,11 @@ impl Call<'_> {
         Ok(self.read_body(payload, false).await?.0)
     }
 
-    /// Reads a body like [`Self::read_json`]. `None` if the request has neither a body nor its type.
+    /// Reads a body like [`Self::read_json`]. `None` if the request has no body: many clients send its type always.
     pub(crate) async fn read_optional_json(&self, payload: Payload) -> Result<Option<JsonBody>, ApiError> {
         let headers = self.request.headers();
         let has_length = headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
-        if has_length || headers.contains_key(CONTENT_TYPE) || headers.contains_key(TRANSFER_ENCODING) {
+        if has_length || headers.contains_key(TRANSFER_ENCODING) {
             return self.read_json(payload).await.map(Some);
         }
         self.enter(self.lease()?, Duration::ZERO)?;

@@ -158,13 +158,18 @@ impl Call<'_> {
         }
     }
 
-    /// Stores a request that changed nothing, and returns its response. Changes have stored theirs.
+    /// Returns the response to a request that succeeded: that of its repetition, which may have taken effect first, so
+    /// that this one changed nothing. Changes have stored theirs; the response to a request without a change is stored
+    /// here.
     async fn stored(&self, request: &Repetition, response: RecordResponse) -> Result<RecordResponse, ApiError> {
-        let requests = &self.gateway.services.repetitions;
-        if response.secret_of.is_none() && requests.find(&request.scope).await?.is_none() {
-            let stored = StoredRepetition { request: request.clone(), response: response.to_stored() };
-            requests.store(&stored).await?;
+        if response.secret_of.is_some() {
+            return Ok(response);
         }
+        if let Some(first) = self.repeated(request).await? {
+            return Ok(first);
+        }
+        let stored = StoredRepetition { request: request.clone(), response: response.to_stored() };
+        self.gateway.services.repetitions.store(&stored).await?;
         Ok(response)
     }
 

@@ -207,7 +207,10 @@ async fn answer(
                 } else {
                     call.enter(call.lease()?, Duration::ZERO)?;
                 }
-                let check_query = || route.check_query(request.query_string());
+                let check_query = || {
+                    route.check_query(request.query_string())?;
+                    route.check_conditions(request.headers())
+                };
                 match handler {
                     KeyedHandler::Memory(handle) => {
                         check_query()?;

@@ -106,10 +106,17 @@ impl Operation {
         self
     }
 
+    /// Lets a request leave out the described body.
+    pub(crate) fn optional_body(mut self) -> Self {
+        if let Some(RefOr::T(body)) = &mut self.description.request_body {
+            body.required = Some(Required::False);
+        }
+        self
+    }
+
     /// Describes a body of any bytes.
     pub(crate) fn bytes(mut self, description: &str) -> Self {
-        let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
-        let request = RequestBodyBuilder::new().description(Some(description)).content(OCTET_STREAM, content);
+        let request = RequestBodyBuilder::new().description(Some(description)).content(OCTET_STREAM, any_bytes());
         self.description.request_body = Some(request.required(Some(Required::True)).build().into());
         self
     }
@@ -155,16 +162,20 @@ impl Operation {
     }
 }
 
+fn any_bytes() -> Content {
+    ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build()
+}
+
 fn content(schema: &str, examples: impl IntoIterator<Item = (&'static str, Example)>) -> Content {
     ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).examples_from_iter(examples).build()
 }
 
 fn error_response(status: u16) -> Response {
     let builder = ResponseBuilder::new().description(status_description(status));
-    if matches!(status, 206 | 304) {
-        builder.build()
-    } else {
-        builder.content(JSON, content("ErrorEnvelope", [])).build()
+    match status {
+        206 => builder.content(OCTET_STREAM, any_bytes()).build(),
+        304 => builder.build(),
+        _ => builder.content(JSON, content("ErrorEnvelope", [])).build(),
     }
 }
 

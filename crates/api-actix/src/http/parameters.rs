@@ -157,14 +157,21 @@ fn parse_date(text: &str) -> Option<NaiveDate> {
 pub(crate) fn time(query: &str, name: &str) -> Result<Option<DateTime<Utc>>, ApiError> {
     let parse = |text: String| {
         let of_date = parse_date(&text).map(|date| date.and_time(NaiveTime::MIN).and_utc());
-        let exact = || DateTime::parse_from_rfc3339(&text).ok().filter(|time| time.offset().local_minus_utc() == 0);
-        of_date.or_else(|| exact().map(|time| time.to_utc())).ok_or_else(|| {
+        of_date.or_else(|| utc_time(&text)).ok_or_else(|| {
             ApiError::invalid(format!(
                 "{name} must be a date or an RFC 3339 time in UTC, for example 2026-11-27T09:00:00Z"
             ))
         })
     };
     value(query, name)?.map(parse).transpose()
+}
+
+/// Reads an RFC 3339 time in UTC. A leap second is none: clients cannot read it back.
+pub(crate) fn utc_time(text: &str) -> Option<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(text).ok()?;
+    let is_utc = time.offset().local_minus_utc() == 0;
+    let is_leap = time.timestamp_subsec_millis() >= 1_000;
+    (is_utc && !is_leap).then(|| time.to_utc())
 }
 
 /// Returns the value of the parameter `name` as the name of a resource.
@@ -177,7 +184,7 @@ pub(crate) fn resource(query: &str, name: &str) -> Result<Option<ResourceName>, 
 
 /// Parses the member `workspace_id`.
 pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
-    text.parse().map_err(|_| ApiError::invalid("workspace_id must be a UUID"))
+    text.parse().map_err(|_| super::members::invalid("workspace_id", "must be a UUID"))
 }
 
 fn decode(text: &str) -> Option<String> {

@@ -3,16 +3,20 @@
 
 use Method::{Delete, Get, Patch, Post, Put};
 use actix_web::HttpResponse;
+use actix_web::http::header::HeaderMap;
 use actix_web::web::Payload;
 use domain::api_key::Principal;
 use domain::authority::Authority;
+use domain::error::ErrorKind;
+use domain::version::IfMatch;
 use futures_util::future::LocalBoxFuture;
 
 use super::call::{Call, MAX_PARAMETERS, Parameters};
+use super::conditions::if_match;
 use super::error::{ApiError, ErrorFormat};
 use super::operation::{BodySchema, Operation};
 use super::parameters as query_parameters;
-use super::route_parameters::{Header, Query};
+use super::route_parameters::{Header, IF_MATCH, IF_NONE_MATCH, Query};
 
 /// The outcome of a handler.
 pub(crate) type Outcome = Result<HttpResponse, ApiError>;
@@ -301,6 +305,44 @@ impl Route {
             return Ok(());
         }
         query_parameters::check_names(query, self.query.iter().map(|query| query.name))
+    }
+
+    /// Returns true for a change of a record. Requests for decisions and promotions are none.
+    pub(crate) const fn is_change(&self) -> bool {
+        match self.method {
+            Get => false,
+            Post => self.is_audited(),
+            Put | Patch | Delete => true,
+        }
+    }
+
+    /// Returns true if the handler reads `If-Match`.
+    pub(crate) fn has_versions(&self) -> bool {
+        self.headers.iter().any(|header| header.name == IF_MATCH.name)
+    }
+
+    /// Checks the conditions of a change that the handler does not read: a change of something without versions matches
+    /// no entity tag, and a condition that is not known must not be taken for one that holds.
+    ///
+    /// # Errors
+    /// 412 for `If-Match` with entity tags, 400 for `If-None-Match`.
+    pub(super) fn check_conditions(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        if !self.is_change() {
+            return Ok(());
+        }
+        if headers.contains_key(IF_NONE_MATCH.name) {
+            return Err(ApiError::invalid("If-None-Match is for GET; a change takes no such condition"));
+        }
+        if self.has_versions() {
+            return Ok(());
+        }
+        match if_match(headers)? {
+            None => Ok(()),
+            // A PUT may create what `*` demands.
+            Some(IfMatch::Any) if self.method != Put => Ok(()),
+            Some(_) => Err(ApiError::from_kind(ErrorKind::PreconditionFailed)
+                .message("This route changes nothing that has versions, so no entity tag of If-Match matches")),
+        }
     }
 
     fn is_same_path(&self, other: &Self) -> bool {

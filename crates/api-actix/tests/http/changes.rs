@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::client::Reply;
-use super::gateway::{BASE, Caller, Gateway, Setup, audit_draft, workspace};
+use super::gateway::{BASE, CONTAINER, Caller, Gateway, Setup, audit_draft, workspace};
 
 fn body(name: &str) -> String {
     json!({"name": name, "workspace_id": workspace(1).to_string()}).to_string()
@@ -70,6 +70,31 @@ async fn if_match_of_another_version_is_412_and_changes_nothing() {
     assert_eq!(send(&gateway, "PATCH", &path, &[("If-Match", &listed)], r#"{"name":"i"}"#).await.status, 200);
     assert_eq!(send(&gateway, "DELETE", &path, &[("If-Match", "*")], "").await.status, 200);
     assert_eq!(send(&gateway, "DELETE", &path, &[("If-Match", "*")], "").await.status, 404);
+}
+
+#[tokio::test]
+async fn change_of_something_without_versions_matches_no_entity_tag() {
+    let setup = Setup::new().await;
+    let file = setup.put("a.csv", 5).await;
+    let gateway = setup.start();
+    let document = format!("/files/{}?workspace_id={}", "tgfile_00000000000000000000000000000001", workspace(1));
+    let container = format!("/containers/{CONTAINER}/files");
+    for (method, path, body) in [
+        ("PATCH", "/providers/first".to_owned(), r#"{"paused":true}"#),
+        ("POST", "/providers/first/test".to_owned(), "{}"),
+        ("PUT", format!("{container}?path=b.csv&workspace_id={}", workspace(1)), "content"),
+        ("DELETE", document, ""),
+    ] {
+        let text = send(&gateway, method, &path, &[("If-Match", "\"x\"")], body).await.expect_error(412);
+        assert!(text.contains("has versions"), "{method} {path}: {text}");
+        send(&gateway, method, &path, &[("If-Match", "x")], body).await.expect_error(400);
+        send(&gateway, method, &path, &[("If-None-Match", "*")], body).await.expect_error(400);
+    }
+    let paused = send(&gateway, "PATCH", "/providers/first", &[("If-Match", "*")], r#"{"paused":true}"#).await;
+    assert_eq!(paused.status, 200);
+    let bearer = Caller::Inference.bearer();
+    let headers = [("Authorization", bearer.as_str()), ("If-Match", "\"x\"")];
+    gateway.send("DELETE", &format!("{BASE}{container}/{file}"), &headers, b"").await.expect_error(412);
 }
 
 #[tokio::test]

@@ -163,7 +163,11 @@ async fn invalid_record_error_names_path() {
     for (member, value, message) in [
         ("name", "null", "name: must be a string, not null"),
         ("name", "7", "name: must be a string, not a number"),
-        ("name", "\"\"", "name: a guardrail name has 1 to 200 characters and no control characters"),
+        (
+            "name",
+            "\"\"",
+            "name: a guardrail name has 1 to 200 characters, not all of them blank, and no control characters",
+        ),
         ("description", long.as_str(), "description: must have at most 1000 characters"),
         ("workspace_id", "\"nonsense\"", "workspace_id: must be a UUID"),
         ("allowed_models", "[]", "allowed_models: must have at least one element; null removes the rule"),

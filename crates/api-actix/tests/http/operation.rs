@@ -166,19 +166,24 @@ async fn invalid_import_changes_nothing() {
         (json!([]), "no rows"),
         (json!({}), "must be a JSON array"),
         (json!([{"id": "a/b"}]), "row 0 (a/b): architecture is required"),
-        (json!([row("a/b"), row("a/b")]), "a/b is in the file more than once"),
+        (json!([row("a/b"), row("a/b")]), "a/b is among the rows more than once"),
         (json!([{"id": "../../etc", "architecture": {"output_modalities": ["text"]}, "pricing": {}}]), "row 0"),
     ] {
         let text = import(&gateway, "", &[], &rows).await.expect_error(400);
         assert!(text.contains(message), "{text}");
     }
+    let misplaced = json!({"data": [row("a/b")], "dry_run": true});
+    assert!(import(&gateway, "", &[], &misplaced).await.expect_error(400).contains("query parameters"));
+    let path = "/catalogue/imports";
+    let text = gateway.json(Caller::Management, "POST", path, &format!("\n {misplaced}")).await.expect_error(400);
+    assert!(text.contains("query parameters"), "{text}");
     for query in ["?mode=remove", "?dry_run=1", "?dryrun=true", "?mode=merge&mode=merge"] {
         import(&gateway, query, &[], &json!([row("a/b")])).await.expect_error(400);
     }
     // A large body is parsed on another thread.
     let many: Vec<Value> = (0..8_000).map(|number| row(&format!("a/m{number}"))).collect();
     let text = import(&gateway, "", &[], &json!([&many[..], &[row("a/m0")]].concat())).await.expect_error(400);
-    assert!(text.contains("a/m0 is in the file more than once"), "{text}");
+    assert!(text.contains("a/m0 is among the rows more than once"), "{text}");
     assert_eq!(import(&gateway, "?dry_run=true", &[], &json!(many)).await.json()["data"]["imported"], 8_000);
     let larger: Vec<Value> = (0..20_000).map(|number| row(&format!("a/m{number}"))).collect();
     import(&gateway, "", &[], &json!(larger)).await.expect_error(413);

@@ -119,7 +119,10 @@ async fn changes_are_checked_audited_and_sent_back_without_effect() {
         (json!({}), "No update fields provided"),
         (json!({"id": "x"}), "No update fields provided"),
         (json!({"designated_version_id": "x"}), "designated_version_id: must be the id of a version of this preset"),
-        (json!({"name": ""}), "name: a preset name has 1 to 200 characters and no control characters"),
+        (
+            json!({"name": ""}),
+            "name: a preset name has 1 to 200 characters, not all of them blank, and no control characters",
+        ),
         (json!({"slug_": "x"}), r#"unknown member "slug_""#),
     ] {
         assert_eq!(patch(&gateway, "triage", &body).await.expect_error(400), message);

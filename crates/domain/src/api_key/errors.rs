@@ -8,7 +8,7 @@ use crate::naming::NameError;
 
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key name has 1 to 200 characters and no control characters")]
+#[error("a key name has 1 to 200 characters, not all of them blank, and no control characters")]
 pub struct InvalidApiKeyName;
 
 /// The label is empty, too long or has control characters.

@@ -11,16 +11,13 @@ use super::{
 };
 use crate::authority::{Authority, ManagementScope, Right};
 use crate::budget::{ResetInterval, SpendLimit};
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::edit::Edit;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
 use crate::naming::{ResourceName, only_match};
 use crate::rate::RateLimits;
 use crate::system::Clock;
-
-/// The most attempts of an update under concurrent changes.
-pub(super) const MAX_ATTEMPTS: u32 = 8;
 
 /// The changes of a key.
 #[derive(Debug, Clone, Default)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manage_api_keys::{MAX_ATTEMPTS, find_visible};
+use super::manage_api_keys::find_visible;
 use super::model::{audit_draft, view};
 use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, CreatedKey, GrantCache, PreviousSecret};
 use crate::authority::Right;
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::naming::ResourceName;
 use crate::system::{Clock, SecretGenerator};
 

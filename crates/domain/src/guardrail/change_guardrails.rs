@@ -6,7 +6,7 @@ use super::{
     PlacedGuardrail,
 };
 use crate::authority::Right;
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 
 impl ManageGuardrails {
     /// Creates a guardrail in the workspace that the draft names, or in the default workspace. It is assigned to no key
@@ -42,9 +42,6 @@ impl ManageGuardrails {
         if added { Ok(placed) } else { Err(GuardrailError::UnknownWorkspace) }
     }
 }
-
-/// The number of attempts at a change while others change the same record.
-pub(super) const MAX_ATTEMPTS: usize = 8;
 
 impl ManageGuardrails {
     /// Changes only the members that the draft names: `null` clears a member, a list is replaced as a whole. Creates a

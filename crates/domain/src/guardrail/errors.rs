@@ -9,7 +9,7 @@ use crate::workspace::ChooseWorkspaceError;
 
 /// A name that is empty, too long or holds control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a guardrail name has 1 to 200 characters and no control characters")]
+#[error("a guardrail name has 1 to 200 characters, not all of them blank, and no control characters")]
 pub struct InvalidGuardrailName;
 
 /// An invalid member of a guardrail record.

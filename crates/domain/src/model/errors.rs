@@ -67,7 +67,7 @@ pub(crate) fn or_nearest(nearest: &[String]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueViolation {
     /// Two rows have one id.
-    #[error("{0} is in the file more than once")]
+    #[error("{0} is among the rows more than once")]
     DuplicateId(ModelId),
     /// The target of an alias does not exist.
     #[error("{alias} is an alias of {target}, which is not in the catalogue")]
@@ -84,7 +84,7 @@ pub enum CatalogueViolation {
     #[error("{0} is an alias of a sandbox model; a sandbox model cannot replace another model")]
     AliasOfSandbox(ModelId),
     /// There are no rows.
-    #[error("the file has no rows")]
+    #[error("there are no rows")]
     Empty,
 }
 

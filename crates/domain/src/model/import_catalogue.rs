@@ -8,7 +8,7 @@ use super::{
 };
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, Right};
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::json::ObjectWriter;
 use crate::version::Version;
 
@@ -59,9 +59,6 @@ struct PlannedImport {
     audit: AuditDraft,
     result: CatalogueImport,
 }
-
-/// The most attempts of an import under concurrent imports.
-const ATTEMPTS: usize = 16;
 
 impl ImportCatalogue {
     /// Wires the port.
@@ -114,7 +111,7 @@ impl ImportCatalogue {
         if mode == ImportMode::Replace && !change.is_conditional() {
             return Err(ImportCatalogueError::VersionRequired);
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let planned = self.plan(change, rows.clone(), mode).await?;
             if planned.change == CatalogueChange::default() {
                 return Ok(planned.result);
@@ -368,9 +365,9 @@ mod tests {
     #[tokio::test]
     async fn import_that_others_overtake_each_time_is_a_conflict() {
         let mut models = MockModelRepository::new();
-        models.expect_version().times(ATTEMPTS).returning(|| Ok(1));
-        models.expect_list().times(ATTEMPTS).returning(|| Ok(Vec::new()));
-        models.expect_apply().times(ATTEMPTS).returning(|_, _, _| Ok(false));
+        models.expect_version().times(MAX_ATTEMPTS).returning(|| Ok(1));
+        models.expect_list().times(MAX_ATTEMPTS).returning(|| Ok(Vec::new()));
+        models.expect_apply().times(MAX_ATTEMPTS).returning(|_, _, _| Ok(false));
         let import = ImportCatalogue::new(Arc::new(models));
         let overtaken = run(&import, ImportMode::Merge, None, vec![row("a/b", "a/b")]).await.unwrap_err();
         assert_eq!(overtaken.kind(), ErrorKind::Conflict);

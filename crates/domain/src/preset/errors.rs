@@ -17,7 +17,7 @@ pub enum PresetError {
     #[error(transparent)]
     InvalidSlug(#[from] InvalidWorkspaceSlug),
     /// The name is empty, too long or has control characters.
-    #[error("a preset name has 1 to 200 characters and no control characters")]
+    #[error("a preset name has 1 to 200 characters, not all of them blank, and no control characters")]
     InvalidName,
     /// The change names no member.
     #[error("No update fields provided")]

@@ -8,14 +8,11 @@ use super::{
 };
 use crate::audit::AuditDraft;
 use crate::authority::{Authority, ManagementScope, Right};
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, Model, NEAREST, SANDBOX_AUTHOR};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::{WorkspaceRepository, choose_workspace};
-
-/// The number of attempts at a change while others change the same preset.
-const MAX_ATTEMPTS: usize = 8;
 
 /// The use cases of presets, over their ports. Changes need [`Right::Write`]. The caller of a read has chosen a
 /// workspace that it sees.

@@ -26,7 +26,7 @@ pub enum UnsupportedQuestions {
     #[error("the name of one of the options")]
     OptionName,
     /// Two options whose names the wire takes for the same.
-    #[error("two options of the same name; case and spaces do not count")]
+    #[error("two options that it takes for the same")]
     SameOptions,
     /// A level without text.
     #[error("a level without text")]

@@ -11,6 +11,15 @@ impl Wire {
     /// # Errors
     /// The part that the wire rejects.
     pub fn check_texts(self, question: &Question) -> Result<(), UnsupportedQuestions> {
+        let has_one_outcome = match &question.kind {
+            QuestionKind::Choice { options } => options.len() == 1,
+            QuestionKind::Score { levels } => levels.len() == 1,
+            _ => false,
+        };
+        if has_one_outcome {
+            // Answered locally, and never written.
+            return Ok(());
+        }
         let rejects_blanks = matches!(self, Self::GeminiDecisions | Self::SglangDecisions);
         if self == Self::SglangDecisions && question.name.trim().is_empty() {
             return Err(UnsupportedQuestions::QuestionName);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::changes::differences;
 use super::{
-    BudgetsChange, Credit, MAX_ATTEMPTS, Workspace, WorkspaceChange, WorkspaceError, WorkspaceRepository,
-    WorkspaceUpdate, find_visible,
+    BudgetsChange, Credit, Workspace, WorkspaceChange, WorkspaceError, WorkspaceRepository, WorkspaceUpdate,
+    find_visible,
 };
 use crate::audit::AuditDraft;
 use crate::authority::Right;
 use crate::budget::{LedgerReader, ResetInterval};
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::edit::Edit;
 use crate::ids::WorkspaceId;
 use crate::json::{Json, ObjectWriter};

@@ -108,7 +108,7 @@ impl Workspace {
 
 /// The name is empty, too long or has control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a workspace name has 1 to 100 characters and no control characters")]
+#[error("a workspace name has 1 to 100 characters, not all of them blank, and no control characters")]
 pub struct InvalidWorkspaceName;
 
 display_name!(

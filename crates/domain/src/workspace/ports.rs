@@ -13,9 +13,6 @@ use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::naming::ResourceName;
 
-/// The most attempts of an update under concurrent changes.
-pub(super) const MAX_ATTEMPTS: u32 = 8;
-
 /// Stores workspaces.
 ///
 /// # Contract
@@ -51,8 +48,8 @@ pub trait WorkspaceRepository: Send + Sync {
     /// Finds a workspace.
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError>;
 
-    /// Finds the workspaces with a name, within a scope: that of the id; else those of the slug and of the name, oldest
-    /// first. Returns at most [`ResourceName::MAX_MATCHES`].
+    /// Finds the workspaces with a name, within a scope: that of the id; else that of the slug, which the name of another
+    /// workspace cannot take away; else those of the name, oldest first. Returns at most [`ResourceName::MAX_MATCHES`].
     async fn find_named(&self, name: &ResourceName, within: &ManagementScope) -> Result<Vec<Workspace>, StoreError>;
 
     /// Returns a page of the workspaces within a scope, oldest first, and their number.

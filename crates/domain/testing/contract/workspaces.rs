@@ -87,7 +87,7 @@ async fn find_named_matches_id_slug_and_name_within_scope(stores: &Stores) {
     assert_eq!(named(&workspace_id(1).to_string(), &all).await, [workspace(1)]);
     assert_eq!(named("w-2", &all).await, [workspace(2)]);
     assert_eq!(named("wörk 2", &all).await, [workspace(2)]);
-    assert_eq!(named("w-1", &all).await, [workspace(1), namesake.clone()]);
+    assert_eq!(named("w-1", &all).await, [workspace(1)], "the slug wins");
     assert_eq!(named("w-1", &scope(&[2, 3])).await, [namesake]);
     assert_eq!(named(&workspace_id(1).to_string(), &scope(&[2])).await, []);
     for unknown in ["", "W-2", "w-", "%", "wörk _", "x' OR 1=1", &workspace_id(9).to_string()] {

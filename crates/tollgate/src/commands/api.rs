@@ -422,8 +422,12 @@ fn subject(path: &str) -> String {
     }
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    if let ["model" | "models", author, slug, ..] = segments[..] {
-        let name = format!("{author}/{slug}");
+    let model = match segments[..] {
+        ["model" | "models", author, slug, ..] => Some(format!("{author}/{slug}")),
+        ["model", name] => Some(name.to_owned()),
+        _ => None,
+    };
+    if let Some(name) = model {
         return format!("model {:?}", percent_decode_str(&name).decode_utf8_lossy());
     }
     let is_collection = |name: &str| name.ends_with('s') && name != "assignments";
@@ -522,6 +526,7 @@ mod tests {
             ("/workspaces/acme%20labs?x=/files/f", "workspace \"acme labs\""),
             ("/keys", "/keys below --url (another base path, or another server)"),
             ("/model/acme/judge", "model \"acme/judge\""),
+            ("/model/nope/", "model \"nope\""),
             ("/models/acme/judge/endpoints", "model \"acme/judge\""),
             ("/evidence?limit=1&preset=a%20b", "preset \"a b\""),
             ("/labels?generation_id=gen-dec-a&question=q", "evidence of answer \"gen-dec-a\""),

@@ -20,7 +20,7 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// The sockets of a server, bound before anything is written: a start that fails for its addresses leaves nothing.
+/// The sockets of a server, bound before anything is written: a start whose address another server has leaves nothing.
 pub struct ServerSockets {
     port: BoundSocket,
     metrics: Option<BoundSocket>,

@@ -8,3 +8,15 @@ mod write;
 
 pub use read::{RowError, read_row, read_rows};
 pub use write::{write_architecture, write_listed, write_pricing, write_row, write_stored};
+
+/// Members of every shown row; null if the row has no value.
+const ALWAYS: [&str; 6] = [
+    "hugging_face_id",
+    "per_request_limits",
+    "default_parameters",
+    "supported_voices",
+    "knowledge_cutoff",
+    "expiration_date",
+];
+/// The shown tokenizer of a row without one.
+const NO_TOKENIZER: &str = "Other";

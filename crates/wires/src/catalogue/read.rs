@@ -4,6 +4,8 @@ use domain::json::{Json, JsonKind};
 use domain::model::{AliasTarget, Architecture, Model, ModelId, Pricing, TopProvider};
 use domain::money::Price;
 
+use super::{ALWAYS, NO_TOKENIZER};
+
 /// Reads a file: `{"data":[…]}` or a bare array.
 ///
 /// # Errors
@@ -61,9 +63,14 @@ fn model(row: &Json) -> Result<Model, RowError> {
         supported_parameters: strings(row.take("supported_parameters"), "supported_parameters")?,
         alias_target: row.take("alias_target").map(|json| alias_target(&json)).transpose()?,
         renamed_from: renamed_from(row.take("renamed_from"))?,
-        further: row.rest(),
+        further: row.rest().into_iter().filter(|(name, json)| !is_filled_in(name, json)).collect(),
         id,
     })
+}
+
+/// Returns true for a member that every shown row has. Dropped, a row that is sent back is the same row.
+fn is_filled_in(name: &str, json: &Json) -> bool {
+    ALWAYS.contains(&name) && json.kind() == JsonKind::Null
 }
 
 fn architecture(json: &Json) -> Result<Architecture, RowError> {
@@ -76,7 +83,7 @@ fn architecture(json: &Json) -> Result<Architecture, RowError> {
         modality: string(members.take("modality"), "architecture.modality")?,
         input_modalities: strings(members.take("input_modalities"), "architecture.input_modalities")?,
         output_modalities,
-        tokenizer: string(members.take("tokenizer"), "architecture.tokenizer")?,
+        tokenizer: string(members.take("tokenizer"), "architecture.tokenizer")?.filter(|name| name != NO_TOKENIZER),
         instruct_type: string(members.take("instruct_type"), "architecture.instruct_type")?,
     })
 }
@@ -225,10 +232,10 @@ impl Members {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// The text is not JSON.
-    #[error("the file is not valid JSON")]
+    #[error("the rows are not valid JSON")]
     NotJson,
     /// Neither an array nor an object with an array `data`.
-    #[error("the file must be a JSON array of models or an object with such an array under \"data\"")]
+    #[error("the rows must be a JSON array of models or an object with such an array under \"data\"")]
     NoRows,
     /// A row is invalid.
     #[error(

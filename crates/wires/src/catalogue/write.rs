@@ -3,17 +3,8 @@
 use domain::json::{Json, ObjectWriter};
 use domain::model::{Architecture, Model, ModelId, Pricing};
 
+use super::{ALWAYS, NO_TOKENIZER};
 use crate::client::{array, string};
-
-/// Members of every shown row; null if the row has no value.
-const ALWAYS: [&str; 6] = [
-    "hugging_face_id",
-    "per_request_limits",
-    "default_parameters",
-    "supported_voices",
-    "knowledge_cutoff",
-    "expiration_date",
-];
 
 /// Writes the public row; `details` is the path of its endpoint list.
 pub fn write_row(model: &Model, details: &str) -> String {
@@ -29,7 +20,7 @@ pub fn write_listed(model: &Model, details: &str) -> String {
 
 /// Writes the public input and output modalities.
 pub fn write_architecture(architecture: &Architecture) -> String {
-    self::architecture(architecture, "\"Other\"")
+    self::architecture(architecture, &string(NO_TOKENIZER))
 }
 
 /// Writes the public prices: decimal strings in plain notation.

@@ -24,6 +24,7 @@ impl From<InvalidDestination> for ApiError {
 
 api_error!(DestinationError {
     pass: Restricted, Invalid, PreconditionFailed, Name, Store;
+    kind: Changed;
     said: WorkspaceRequired;
     with |plain|
         DestinationError::NothingToChange => plain.message("No update fields provided"),
@@ -31,7 +32,7 @@ api_error!(DestinationError {
         DestinationError::TestFailed(reason) => {
             plain.message(format!("The test call to the destination failed: {reason}"))
         },
-        error @ (DestinationError::TooMany(_) | DestinationError::Changed) => {
+        error @ DestinationError::TooMany(_) => {
             let sentence = error.to_string();
             let (first, rest) = sentence.split_at(1);
             plain.message(format!("{}{rest}", first.to_uppercase()))

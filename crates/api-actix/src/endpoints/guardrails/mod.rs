@@ -18,11 +18,10 @@ fn draft(body: &JsonBody) -> Result<GuardrailDraft, ApiError> {
     Ok(GuardrailDraft::read(&record)?)
 }
 
-/// Parses the version number in the path; only digits are accepted.
+/// Parses the version number in the path, as it is written in records: without a sign and leading zeros.
 pub(super) fn version_number(call: &Call<'_>) -> Result<u32, ApiError> {
-    let digits = call.parameters[1];
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| is_number).ok_or_else(ApiError::not_found)
+    let digits = parameters::segment(call.parameters[1]).ok_or_else(ApiError::not_found)?;
+    digits.parse().ok().filter(|number: &u32| number.to_string() == digits).ok_or_else(ApiError::not_found)
 }
 
 impl From<InvalidGuardrail> for ApiError {

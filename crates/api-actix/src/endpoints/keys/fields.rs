@@ -189,9 +189,8 @@ fn interval(name: &str, value: &Json) -> Result<ResetInterval, ApiError> {
 /// Reads a time in UTC; another offset, or none, is an error, and so is a time finer than it is stored.
 fn timestamp(name: &str, value: &Json) -> Result<DateTime<Utc>, ApiError> {
     let text = string(name, value)?;
-    let at = DateTime::parse_from_rfc3339(&text).ok().filter(|at| at.offset().local_minus_utc() == 0);
-    let at = at.ok_or_else(|| invalid(name, "must be an RFC 3339 time in UTC, such as 2027-01-31T00:00:00Z, or null"));
-    let at = at?.to_utc();
+    let at = parameters::utc_time(&text)
+        .ok_or_else(|| invalid(name, "must be an RFC 3339 time in UTC, such as 2027-01-31T00:00:00Z, or null"))?;
     if at.trunc_subsecs(3) == at { Ok(at) } else { Err(invalid(name, "must have at most 3 decimals of a second")) }
 }
 

@@ -93,6 +93,7 @@ api_error!(CreateApiKeyError {
 
 api_error!(ChangeApiKeyError {
     pass: Restricted, Name, Store;
+    kind: Contended;
     said: PreconditionFailed, InvalidLabel, LastUnrestrictedKey;
     at "name": InvalidName;
     at "guardrail_id": UnknownGuardrail;
@@ -103,10 +104,7 @@ api_error!(ChangeApiKeyError {
     at "grace_seconds": GraceTooLong;
     with |plain|
         ChangeApiKeyError::InvalidLimit(invalid) => limits(plain, invalid),
-        ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit"),
-        ChangeApiKeyError::Contended => {
-            plain.message("The key was changed concurrently by another call. Read it again and repeat the change.")
-        };
+        ChangeApiKeyError::ResetWithoutLimit => located(plain, "limit_reset", &"requires a limit");
 });
 
 /// `GET …/keys`: lists keys.
@@ -275,7 +273,8 @@ pub(crate) const ROTATE: Route =
         )
         .body(BodySchema::of::<RotateRequest>)
         .headers(&[IF_MATCH, IDEMPOTENCY_KEY])
-        .answer(BodySchema::of::<SecretView<'_>>, "The key and its new secret");
+        .answer(BodySchema::of::<SecretView<'_>>, "The key and its new secret")
+        .complete(Operation::optional_body);
 
 /// The body of a rotation.
 #[derive(ToSchema)]

@@ -22,8 +22,8 @@ pub(super) async fn workspace(call: &Call<'_>, caller: &Principal) -> Result<Wor
 
 api_error!(PresetError {
     pass: Restricted, PreconditionFailed, Store;
-    kind: NotFound;
-    said: InvalidSlug, NothingToChange, UnknownModel, TooManyVersions, TooManyPresets, Conflict;
+    kind: NotFound, Conflict;
+    said: InvalidSlug, NothingToChange, UnknownModel, TooManyVersions, TooManyPresets;
     at "name": InvalidName;
     at "designated_version_id": UnknownDesignation;
     with |plain|

@@ -12,7 +12,7 @@ const PATTERN: &str = "/workspaces/{id}/budgets/{interval}";
 
 /// Returns the period in the path; `None` is all time.
 fn period(call: &Call<'_>) -> Result<Option<ResetInterval>, ApiError> {
-    period_of(call.parameters[1]).ok_or_else(ApiError::not_found)
+    parameters::segment(call.parameters[1]).and_then(|name| period_of(&name)).ok_or_else(ApiError::not_found)
 }
 
 fn response() -> BodySchema {

@@ -38,7 +38,8 @@ pub(crate) fn of_filter(error: WorkspaceError) -> ApiError {
 
 api_error!(WorkspaceError {
     pass: Restricted, Name, PreconditionFailed, Store;
-    said: BudgetNotPositive, BudgetsDoNotFall, UnknownBudget, UnknownCredit, NoRate, Required, IsDefault, Contended;
+    kind: Contended;
+    said: BudgetNotPositive, BudgetsDoNotFall, UnknownBudget, UnknownCredit, NoRate, Required, IsDefault;
     at "name": InvalidName, NoName, NameTaken;
     at "slug": InvalidSlug, SlugTaken;
     at "default_guardrail_id": UnknownGuardrail;
@@ -47,7 +48,7 @@ api_error!(WorkspaceError {
         WorkspaceError::NothingToChange => plain.message("No update fields provided"),
         error @ WorkspaceError::InvalidLabel { member, .. } => located(plain, member, &error),
         ref error @ WorkspaceError::NotEmpty(ref contents) => {
-            let message = format!("{error}: delete them first, or name them in the parameter with");
+            let message = format!("{error}: delete them first, or name them in `with`");
             let counts = contents.counts().into_iter();
             counts.fold(plain.message(message), |error, (kind, count)| error.metadata(kind.as_str(), count))
         };

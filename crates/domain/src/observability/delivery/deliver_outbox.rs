@@ -12,10 +12,10 @@ use futures_util::{FutureExt, StreamExt};
 use super::deliver_batch::{DeliverBatch, DeliverOutboxPorts, DeliveryOutcome, DeliverySettings};
 use crate::authority::Right;
 use crate::change::Change;
+use crate::change::MAX_ATTEMPTS;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
 use crate::naming::NameError;
-use crate::observability::destination::MAX_ATTEMPTS;
 use crate::observability::{DeadLetterRetry, Destination, DestinationError, DestinationRepository, Outbox};
 use crate::system::Clock;
 

@@ -5,12 +5,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::fields::{audited, audited_unreadable};
 use super::{DestinationError, DestinationFields, InvalidDestination, ManageDestinations, checked_url};
 use crate::authority::Right;
-use crate::change::Change;
+use crate::change::{Change, MAX_ATTEMPTS};
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
-
-/// The number of attempts at a change while others change the destination.
-pub(in crate::observability) const MAX_ATTEMPTS: usize = 8;
 
 impl ManageDestinations {
     /// Validates the fields, sends a test delivery, and adds the destination to the given workspace, else to the

@@ -7,7 +7,6 @@ mod manage_destinations;
 mod read_destinations;
 mod url;
 
-pub(super) use change_destinations::MAX_ATTEMPTS;
 pub use errors::*;
 pub use fields::{DestinationFields, checked_header};
 pub use manage_destinations::ManageDestinations;

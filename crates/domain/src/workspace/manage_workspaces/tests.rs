@@ -2,6 +2,7 @@ use super::*;
 use crate::audit::{Actor, AuditLog};
 use crate::authority::Authority;
 use crate::budget::{MockLedgerReader, WorkspaceBudgets};
+use crate::change::MAX_ATTEMPTS;
 use crate::edit::Edit;
 use crate::error::{ErrorKind, StoreError};
 use crate::rate::RateLimits;
@@ -296,7 +297,7 @@ async fn changes_of_another_version_change_nothing() {
 async fn changes_are_a_conflict_after_repeated_concurrent_changes() {
     let mut workspaces = MockWorkspaceRepository::new();
     workspaces.expect_find_named().returning(|_, _| Ok(vec![workspace()]));
-    workspaces.expect_update().times(16).returning(|_, _, _| Ok(WorkspaceUpdate::Differs));
+    workspaces.expect_update().times(2 * MAX_ATTEMPTS).returning(|_, _, _| Ok(WorkspaceUpdate::Differs));
     let manage = manage(Arc::new(workspaces));
     let by = Authority::system();
     let error = manage.set_budget(&Change::plain(&by), &name(), Some(ResetInterval::Daily), None).await;

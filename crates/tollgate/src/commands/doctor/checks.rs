@@ -154,7 +154,8 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let mut has_one = known.is_empty();
         for document in known {
             let key = BlobKey::document(document.workspace_id, &document.id);
-            has_one = has_one || stores.blobs.stat(&key).await?.is_some();
+            let found = stores.blobs.stat(&key).await.with_context(|| format!("cannot read {name}"))?;
+            has_one = has_one || found.is_some();
         }
         ensure!(has_one, "{name} has no content of the database's documents: is blobs.url another store than theirs?");
         stores.blobs.put(&key, Box::new(OnePiece::new(*b"."))).await.with_context(|| format!("cannot write {name}"))?;
