@@ -190,3 +190,20 @@ async fn copy_rejects_wrong_databases() -> Result<()> {
     instance.json(&["store", "copy", "--from", &file, "--to", &url]).await?;
     prepared.serve().await?.stop().await
 }
+
+#[tokio::test]
+async fn copy_in_the_folder_of_a_server_on_another_database_names_no_wrong_one() -> Result<()> {
+    let source = Instance::on_file("")?;
+    source.serve().await?.stop().await?;
+    let file = format!("sqlite://{}", source.database().display());
+    let beside = Instance::on_postgres("")?;
+    let server = beside.serve().await?;
+    let own = beside.postgres().context("no database")?;
+    let said = beside.refused(&["store", "copy", "--from", &file, "--to", own]).await?;
+    let name = own.replacen("tollgate@", "", 1);
+    ensure!(said.contains(&format!("a server runs on {name}: stop it")), "{said}");
+    let target = Instance::create_postgres_database()?;
+    let report = beside.json(&["store", "copy", "--from", &file, "--to", &target]).await?;
+    ensure!(report["verified"] == true, "{report}");
+    server.stop().await
+}

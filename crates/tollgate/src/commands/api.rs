@@ -70,9 +70,8 @@ pub async fn run<T>(
 }
 
 impl<'a> Api<'a> {
-    /// Returns the client of a running server of the data folder.
-    pub fn of_server(context: &'a Context, id: &str) -> Self {
-        let folder = SocketFolder::of(&context.config.storage.file);
+    /// Returns the client of a running server with a socket in a folder.
+    pub fn of_server(context: &'a Context, folder: SocketFolder, id: &str) -> Self {
         let base_path = context.config.server.base_path.clone();
         Self { context, base_path, door: Door::Socket { folder, id: id.to_owned() } }
     }

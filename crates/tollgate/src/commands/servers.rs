@@ -31,9 +31,17 @@ struct Response {
 /// # Errors
 /// The folder of the sockets cannot be used, for example by another user.
 pub async fn running(context: &Context, path: &str) -> anyhow::Result<Vec<RunningServer>> {
-    let found = SocketFolder::of(&context.config.storage.file).servers().await?;
+    running_in(context, &SocketFolder::of(&context.config.storage.file), path).await
+}
+
+/// Returns the status of every running server with a socket in a folder, as [`running`].
+///
+/// # Errors
+/// As of [`running`].
+pub async fn running_in(context: &Context, folder: &SocketFolder, path: &str) -> anyhow::Result<Vec<RunningServer>> {
+    let found = folder.servers().await?;
     let ask = async |id: String| {
-        let api = Api::of_server(context, &id);
+        let api = Api::of_server(context, folder.clone(), &id);
         let asked = before_deadline(STATUS_TIMEOUT, read(&api, path)).await;
         let silent = || anyhow::anyhow!("the server did not answer within {} s", STATUS_TIMEOUT.as_secs());
         RunningServer { id, status: asked.unwrap_or_else(|| Err(silent())) }
