@@ -116,6 +116,36 @@ async fn silent_server_is_reported_beside_the_others() -> Result<()> {
 }
 
 #[tokio::test]
+async fn answer_of_another_server_is_named_with_its_status() -> Result<()> {
+    let mut instance = tollgate_tests::Instance::new("")?;
+    instance.set_env("TOLLGATE_MANAGEMENT_KEY", "sk-tg-v1-of-another-server");
+    let with_id = Behaviour::Answer(200, "x-request-id: 1\r\n".to_owned(), "{\"data\":{}}".to_owned());
+    let page = Behaviour::Answer(200, String::new(), "<html></html>".to_owned());
+    for (behaviour, status) in [
+        (with_id, 200),
+        (page, 200),
+        (Behaviour::json("{}"), 200),
+        (Behaviour::status(302), 302),
+        (Behaviour::status(404), 404),
+        (Behaviour::Answer(502, String::new(), "<html></html>".to_owned()), 502),
+    ] {
+        let is_tollgate_like = matches!(&behaviour, Behaviour::Answer(_, headers, _) if !headers.is_empty());
+        let other = Upstream::start(behaviour).await?;
+        let url = other.base_url();
+        let ends = format!(" does: status {status}");
+        for command in [&["status"][..], &["key", "list"], &["key", "create", "--name", "k"]] {
+            if is_tollgate_like && command != ["status"] {
+                continue;
+            }
+            let said = instance.refused(&[command, &["--url", &url]].concat()).await?;
+            let begins = format!("error: the server at {url} did not answer as Tollgate ");
+            ensure!(said.starts_with(&begins) && said.ends_with(&ends), "{command:?}: {said}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn endpoint_list_shows_health_of_running_server() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(500)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;

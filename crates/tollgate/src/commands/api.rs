@@ -20,6 +20,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_client::before_deadline;
 use http_client::body::{self, ReceivedBody, RequestBody, full, observed};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -118,6 +119,17 @@ impl<'a> Api<'a> {
     /// As of [`Self::call`].
     pub async fn get(&self, path: &str) -> anyhow::Result<Json> {
         self.call(Method::GET, path, None).await
+    }
+
+    /// Reads a resource into a type.
+    ///
+    /// # Errors
+    /// As of [`Self::call`]; another server answered, or one of another release.
+    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let response = self.send(path, Request::builder(), || Ok(full(""))).await?;
+        let status = response.status();
+        let json = self.read_json(response).await?;
+        serde_json::from_str(json.text()).map_err(|_| self.unexpected(status))
     }
 
     /// Reads all pages of a list, as one of `{data, total_count}`. `query` are the parameters with a value. No element is
@@ -239,10 +251,25 @@ impl<'a> Api<'a> {
 
     /// Returns the response, or its error.
     async fn checked(&self, response: Response<ReceivedBody>, path: &str) -> anyhow::Result<Response<ReceivedBody>> {
-        if response.status().is_client_error() || response.status().is_server_error() {
+        let status = response.status();
+        if status.is_client_error() || status.is_server_error() {
             return Err(self.error_of(response, path).await);
         }
+        // Every response of Tollgate has one.
+        if !response.headers().contains_key("x-request-id") {
+            return Err(self.unexpected(status));
+        }
         Ok(response)
+    }
+
+    /// Returns the error of a response that this release does not send.
+    fn unexpected(&self, status: StatusCode) -> anyhow::Error {
+        let server = match &self.door {
+            Door::Url { origin, .. } => format!("the server at {origin}{}", self.base_path),
+            Door::Socket { .. } | Door::Private(_) => "the server".to_owned(),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        anyhow!("{server} did not answer as Tollgate {version} does: status {}", status.as_u16())
     }
 
     /// The longest time without a piece of a body or the head of a response.
@@ -269,17 +296,17 @@ impl<'a> Api<'a> {
         }
         let text = std::str::from_utf8(&bytes).ok();
         let json = text.and_then(|text| Json::parse(text).ok());
-        json.with_context(|| format!("the server answered {} without JSON", status.as_u16()))
+        json.ok_or_else(|| self.unexpected(status))
     }
 
     /// Returns the error of a response: the server's message, and the candidates of an ambiguous name.
     async fn error_of(&self, response: Response<ReceivedBody>, path: &str) -> anyhow::Error {
-        let status = response.status().as_u16();
+        let status = response.status();
         let body = match self.read_json(response).await {
             Ok(body) => body,
             Err(error) => return error,
         };
-        let Some(message) = text_at(&body, "/error/message") else { return anyhow!("the server answered {status}") };
+        let Some(message) = text_at(&body, "/error/message") else { return self.unexpected(status) };
         if status == 404 && message == "Resource not found" {
             return anyhow!("{} not found", subject(path));
         }

@@ -54,9 +54,7 @@ pub async fn running_in(context: &Context, folder: &SocketFolder, path: &str) ->
 /// # Errors
 /// It does not answer, or its answer is unknown.
 pub async fn read(api: &Api<'_>, path: &str) -> anyhow::Result<Status> {
-    let answer = api.get(path).await?;
-    let status = serde_json::from_str(answer.text()).map(|Response { data }| data);
-    status.context("the server is of another release: its answer is unknown")
+    api.read(path).await.map(|Response { data }| data)
 }
 
 impl RunningServer {
