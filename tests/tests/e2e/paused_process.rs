@@ -122,8 +122,8 @@ async fn missing_journal_is_declared_lost_and_folded_when_found() -> Result<()> 
     hand.execute(&format!("UPDATE budget_processes SET seen_at = seen_at - 3700000 WHERE id = '{gone}'")).await?;
     wait_for_number(&hand, "SELECT COUNT(*) FROM budget_processes WHERE state = 'lost'", 1, Duration::from_mins(3))
         .await?;
-    ensure!(beside.output().contains("process lost with its journal"), "{}", beside.output());
     until(&beside, &key, 402).await?;
+    ensure!(beside.output().contains("process lost with its journal"), "{}", beside.output());
     let adjusted = hand.number("SELECT COUNT(*) FROM adjustments").await?;
     ensure!(adjusted > 0, "the allowances of the lost process are not accounted for");
     ensure_audit_passes(&gateway.instance).await?;

@@ -42,7 +42,7 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
     if let Some(source) = &context.config.storage.encryption_key {
         source.read()?;
     }
-    let sockets = ServerSockets::bind(&context.config)?;
+    let sockets = ServerSockets::bind(&context.config).await?;
     require_bucket(&context.config.blobs).await?;
     let schema = if args.no_migrate {
         context.require_database()?;

@@ -1,5 +1,6 @@
 //! An instance: stores, use cases, background tasks, the operator's socket and a server that listens on its port.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
@@ -20,6 +21,10 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time that a stop waits for detached tasks.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
+/// The pause between attempts to bind a port in use, and their number: a killed process keeps its ports for a moment.
+const BIND_PAUSE: Duration = Duration::from_millis(20);
+const BIND_ATTEMPTS: usize = 50;
+
 /// The sockets of a server, bound before anything is written: a start whose address another server has leaves nothing.
 pub struct ServerSockets {
     port: BoundSocket,
@@ -30,14 +35,26 @@ impl ServerSockets {
     /// Binds the ports. They do not listen before the instance can serve.
     ///
     /// # Errors
-    /// A port cannot be bound.
-    pub fn bind(config: &Config) -> anyhow::Result<Self> {
+    /// A port cannot be bound within a second.
+    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
         let server = &config.server;
-        let bind = |address| bind_tcp(address, &server.connection);
-        let port = bind(server.listen).with_context(|| not_bound(server.listen))?;
-        let metrics = server.metrics_listen.map(|listen| bind(listen).with_context(|| not_bound_for_metrics(listen)));
-        Ok(Self { port, metrics: metrics.transpose()? })
+        let port = bind_free(server.listen, config).await.with_context(|| not_bound(server.listen))?;
+        let metrics = match server.metrics_listen {
+            None => None,
+            Some(listen) => Some(bind_free(listen, config).await.with_context(|| not_bound_for_metrics(listen))?),
+        };
+        Ok(Self { port, metrics })
     }
+}
+
+async fn bind_free(listen: SocketAddr, config: &Config) -> io::Result<BoundSocket> {
+    for _ in 1..BIND_ATTEMPTS {
+        match bind_tcp(listen, &config.server.connection) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => tokio::time::sleep(BIND_PAUSE).await,
+            bound => return bound,
+        }
+    }
+    bind_tcp(listen, &config.server.connection)
 }
 
 fn not_bound(listen: SocketAddr) -> String {
@@ -200,4 +217,26 @@ async fn listen_for_operator(config: &Config, id: &str, application: &mut Applic
         ),
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load_text;
+
+    #[tokio::test]
+    async fn bind_waits_for_a_port_that_is_released() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = taken.local_addr().unwrap();
+        let text = format!("[server]\nlisten = \"{listen}\"\n");
+        let config = load_text(None, &text, &Environment::default()).unwrap();
+        let error = ServerSockets::bind(&config).await.err().unwrap();
+        assert!(format!("{error:#}").starts_with(&format!("cannot bind {listen}: ")), "{error:#}");
+        let mut binding = pin!(ServerSockets::bind(&config));
+        assert!(futures_util::poll!(&mut binding).is_pending());
+        drop(taken);
+        let sockets = binding.await.unwrap();
+        assert!(std::net::TcpStream::connect(listen).is_err(), "it listens before it can serve");
+        sockets.port.listen().unwrap();
+    }
 }

@@ -35,7 +35,7 @@ pub async fn run(context: &Context, exit: bool, verbose: bool) -> anyhow::Result
     // Removed on drop, on every return path.
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
     let config = config(folder.path())?;
-    let sockets = ServerSockets::bind(&config)?;
+    let sockets = ServerSockets::bind(&config).await?;
     let stores = Stores::open(&config, Schema::UpToDate).await?;
     let fixtures = Fixtures::make(&config, &stores).await?;
     // No other process knows the database: its lock is not needed.
