@@ -58,7 +58,7 @@ pub enum JournalError {
     },
     /// The disk accepts neither entries nor a new segment; the entry was rejected.
     #[error("the journal cannot be written: {0}")]
-    Write(#[source] io::Error),
+    Write(io::Error),
     /// The entry stays in memory until the disk accepts it.
     #[error("the journal entry {sequence} waits in memory for the disk: {source}")]
     Retained {

@@ -117,9 +117,9 @@ impl ChangeNotifications {
 
     /// Listens until the connection is lost or silent.
     async fn listen_once(&self, server: &PgConnectOptions) -> Result<Infallible, Interruption> {
-        let mut listener = timeout(CONNECT_TIMEOUT, self.connect(server))
-            .await
-            .map_err(|_| StoreError::unavailable("PostgreSQL accepted no connection for notifications in time"))??;
+        let mut listener = timeout(CONNECT_TIMEOUT, self.connect(server)).await.map_err(|_| {
+            StoreError::unavailable(self.database.describe_failure("no connection for notifications"))
+        })??;
         loop {
             self.test(&mut listener).await?;
             if !self.set_listening(true) {

@@ -109,12 +109,16 @@ impl Database {
     /// Returns a connection for the state of the schema, without time limits.
     ///
     /// # Errors
-    /// The database's file was removed or replaced.
-    pub(crate) fn schema(&self) -> Result<&DatabaseConnection, StoreError> {
+    /// The database's file was removed or replaced, or the server cannot be reached. The pool of the library would not
+    /// name the cause.
+    pub(crate) async fn schema(&self) -> Result<&DatabaseConnection, StoreError> {
         self.check_file()?;
         Ok(match &self.shared.backend {
             Backend::Sqlite(sqlite) => &sqlite.readers,
-            Backend::Postgres(postgres) => &postgres.pools.schema,
+            Backend::Postgres(postgres) => {
+                postgres.pools.readers.check().await.map_err(store_error)?;
+                &postgres.pools.schema
+            }
         })
     }
 
@@ -152,6 +156,11 @@ impl Database {
             Backend::Sqlite(_) => None,
             Backend::Postgres(postgres) => Some([&postgres.pools.readers, &postgres.pools.writer]),
         }
+    }
+
+    /// Describes a failure, on PostgreSQL with the server's address and the error of the last attempt to connect.
+    pub(crate) fn describe_failure(&self, failure: &str) -> String {
+        self.postgres_pools().map_or_else(|| failure.to_owned(), |[readers, _]| readers.describe(failure))
     }
 
     /// Returns the address of a PostgreSQL database.

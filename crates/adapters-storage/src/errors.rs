@@ -6,19 +6,63 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::error::StoreError;
+use sea_orm::sqlx::error::DatabaseError as _;
 use sea_orm::sqlx::postgres::PgDatabaseError;
+use sea_orm::sqlx::sqlite::SqliteError;
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 
 use crate::postgres_tls;
 
+/// An error of the database in its own words. It has no source: those of the libraries repeat the words.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct DatabaseError {
+    message: String,
+    is_temporary: bool,
+}
+
 /// Converts an error: unreadable data is corrupt; all other errors mean that the database is unavailable.
 pub(crate) fn store_error(error: DbErr) -> StoreError {
+    let message = message(&error);
     if is_corrupt(&error) {
-        return StoreError::Corrupt(error.to_string());
+        return StoreError::Corrupt(message);
     }
-    match sqlx_error(&error).and_then(postgres_tls::advice) {
-        Some(advice) => StoreError::unavailable(format!("{error}; {advice}")),
-        None => StoreError::unavailable(error),
+    match sqlx_error(&error).and_then(advice) {
+        Some(advice) => StoreError::unavailable(format!("{message}; {advice}")),
+        None => StoreError::unavailable(DatabaseError { message, is_temporary: is_temporary_database_error(&error) }),
+    }
+}
+
+/// Returns the words of the database, the system or this program, without those of the libraries.
+pub(crate) fn message(error: &DbErr) -> String {
+    match error {
+        DbErr::Conn(RuntimeErr::Internal(message)) => message.clone(),
+        error => sqlx_error(error).map_or_else(|| error.to_string(), driver_message),
+    }
+}
+
+/// Returns the words of an error of the driver. Its own text ends with a line number of PostgreSQL's source code.
+pub(crate) fn driver_message(error: &SqlxError) -> String {
+    match error {
+        SqlxError::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
+            Some(error) => error.message().to_owned(),
+            None => error.to_string(),
+        },
+        SqlxError::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// Returns the remedy of an error that the configuration causes.
+fn advice(error: &SqlxError) -> Option<String> {
+    match postgres_code(error) {
+        Some("3D000") => {
+            let message = driver_message(error);
+            let name = message.split('"').nth(1).unwrap_or("NAME");
+            Some(format!("create it: createdb --template=template0 --encoding=UTF8 --locale=C {name}"))
+        }
+        Some("42501") => Some("the role of storage.url lacks this right".to_owned()),
+        _ => postgres_tls::advice(error).map(str::to_owned),
     }
 }
 
@@ -42,7 +86,7 @@ pub(crate) fn is_lock_denied(error: &DbErr) -> bool {
 pub fn is_temporary(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.downcast_ref::<DbErr>().is_some_and(is_temporary_database_error) {
+        if error.downcast_ref::<DatabaseError>().is_some_and(|error| error.is_temporary) {
             return true;
         }
         next = error.source();
@@ -118,9 +162,9 @@ fn sqlx_error(error: &DbErr) -> Option<&SqlxError> {
     }
 }
 
-/// Returns the primary result code: the low byte of the extended one.
+/// Returns the primary result code: the low byte of the extended one. `None` for PostgreSQL, whose codes may be numbers.
 fn sqlite_code(error: &SqlxError) -> Option<u32> {
-    let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
+    let code: u32 = error.as_database_error()?.try_downcast_ref::<SqliteError>()?.code()?.parse().ok()?;
     Some(code & 0xff)
 }
 

@@ -85,7 +85,7 @@ impl Database {
     /// # Errors
     /// [`StoreError::Corrupt`] if the database has a migration of a newer release that is marked incompatible.
     pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
-        schema::status(self.schema()?).await
+        schema::status(self.schema().await?).await
     }
 
     /// Reads the time of the store. Otherwise the first transaction does, and until then the time is that of the machine.
@@ -158,7 +158,11 @@ impl HealthProbe for Database {
     /// Reads a row of a table that every schema version has.
     async fn probe(&self) -> Result<(), StoreError> {
         let read = async { change_feed::newest(self.readers()?).await.map(drop) };
-        tokio::time::timeout(PROBE_TIMEOUT, read).await.map_err(StoreError::unavailable)?
+        let read = tokio::time::timeout(PROBE_TIMEOUT, read).await;
+        read.map_err(|_| {
+            let failure = format!("no response within {} ms", PROBE_TIMEOUT.as_millis());
+            StoreError::unavailable(self.describe_failure(&failure))
+        })?
     }
 }
 

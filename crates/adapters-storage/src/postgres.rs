@@ -93,7 +93,9 @@ const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config(
 /// read whole, at a cost for which PostgreSQL would compile the statement: `jit` off.
 const WRITER_SETTINGS: &str = "SET LOCAL synchronous_commit = on; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
                                SET LOCAL plan_cache_mode = force_generic_plan";
-const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// A read-only standby rejects `READ WRITE`. As a statement of its own it fails in a transaction, which is then rolled
+/// back: without one, each rollback would be a warning in the log.
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET TRANSACTION READ WRITE";
 /// The store's time in milliseconds.
 const SERVER_TIME: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now";
 /// The isolation level of a migration, whatever the default of the role is.

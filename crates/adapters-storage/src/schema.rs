@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::error::StoreError;
 use migrations::{INCOMPATIBLE_MIGRATIONS, Migrator, MigratorTrait};
-use sea_orm::{ConnectionTrait, Statement};
-use sea_orm_migration::SchemaManager;
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
 use crate::errors::store_error;
 
@@ -40,11 +39,7 @@ impl MigrationState {
 /// # Errors
 /// [`StoreError::Corrupt`] where the database has a step that this program does not know and that is incompatible with
 /// it, or lacks a step although it has one of a newer release.
-pub(crate) async fn status<'c, C>(connection: &'c C) -> Result<Vec<MigrationState>, StoreError>
-where
-    C: ConnectionTrait,
-    &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
-{
+pub(crate) async fn status(connection: &impl ConnectionTrait) -> Result<Vec<MigrationState>, StoreError> {
     let applied = applied(connection).await?;
     let known: Vec<String> = Migrator::migrations().iter().map(|step| step.name().to_owned()).collect();
     let mut states: Vec<MigrationState> =
@@ -74,23 +69,38 @@ where
 }
 
 /// Returns the names of the applied steps, also of those that this program does not know.
-pub(crate) async fn applied<'c, C>(connection: &'c C) -> Result<HashSet<String>, StoreError>
-where
-    C: ConnectionTrait,
-    &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
-{
+pub(crate) async fn applied(connection: &impl ConnectionTrait) -> Result<HashSet<String>, StoreError> {
     if !has_table(connection, APPLIED).await? {
         return Ok(HashSet::new());
     }
     Ok(texts(connection, APPLIED, ["version", "version"]).await?.into_keys().collect())
 }
 
+/// Whether a table exists and can be read, and the role. `information_schema` would hide a table from a role without
+/// rights, and a schema without rights is not in the search path.
+const POSTGRES_TABLE: &str = "SELECT to_regclass($1) IS NOT NULL AS found, current_schema() IS NOT NULL AND \
+                              coalesce(has_table_privilege(to_regclass($1), 'SELECT'), true) AS readable, \
+                              current_user::text AS role";
+const SQLITE_TABLE: &str = "SELECT count(*) > 0 AS found, true AS readable, '' AS role FROM sqlite_master \
+                            WHERE type = 'table' AND name = $1";
+
 /// Returns true if the table exists.
-pub(crate) async fn has_table<'c, C>(connection: &'c C, table: &str) -> Result<bool, StoreError>
-where
-    &'c C: sea_orm_migration::IntoSchemaManagerConnection<'c>,
-{
-    SchemaManager::new(connection).has_table(table).await.map_err(store_error)
+///
+/// # Errors
+/// The database cannot be read, or its role has no rights on the table or on every schema.
+pub(crate) async fn has_table(connection: &impl ConnectionTrait, table: &str) -> Result<bool, StoreError> {
+    let backend = connection.get_database_backend();
+    let text = if backend == DbBackend::Postgres { POSTGRES_TABLE } else { SQLITE_TABLE };
+    let query = Statement::from_sql_and_values(backend, text, [table.into()]);
+    let row = connection.query_one_raw(query).await.map_err(store_error)?;
+    let Some(row) = row else { return Ok(false) };
+    if !row.try_get::<bool>("", "readable").map_err(store_error)? {
+        let role: String = row.try_get("", "role").map_err(store_error)?;
+        return Err(StoreError::unavailable(format!(
+            "the role {role} has no rights on the schema or its tables: use the role that owns them, or grant it their rights"
+        )));
+    }
+    row.try_get("", "found").map_err(store_error)
 }
 
 /// Two text columns of a table, the first one unique.

@@ -130,11 +130,11 @@ impl StoreCopy {
 
     /// Checks that both stores have the same migrations, all of them known.
     async fn check_schemas(&self) -> Result<(), CopyError> {
-        if schema::applied(self.target.schema()?).await?.is_empty() {
+        if schema::applied(self.target.schema().await?).await?.is_empty() {
             self.target.migrate().await?;
         }
-        let source = schema::applied(self.source.schema()?).await?;
-        let target = schema::applied(self.target.schema()?).await?;
+        let source = schema::applied(self.source.schema().await?).await?;
+        let target = schema::applied(self.target.schema().await?).await?;
         let known: HashSet<String> = self.source.migration_status().await?.into_iter().map(|step| step.name).collect();
         let first = |mut names: Vec<&String>| {
             names.sort();

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmWorkspaceRepository, StorageSettings};
+use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmWorkspaceRepository, StorageSettings, is_temporary};
 use chrono::TimeDelta;
 use common::{
     LATER_STEP, Records, at, audit, clock, decision_id, expand, open_by, replicas, usage, workspace, workspace_id,
@@ -192,4 +192,30 @@ mod on_newer_schema {
         #[tokio::test]
         crate::newer_schema
     );
+}
+
+#[tokio::test]
+async fn errors_that_an_administrator_mends_name_the_remedy_and_are_not_temporary() {
+    let server = server().await;
+    let url = server.postgres.copy_database(&server.template).unwrap();
+    server.postgres.query(&url, "CREATE ROLE noright LOGIN").unwrap();
+    let denied = url.replacen("tollgate@", "noright@", 1);
+    let hidden = format!("{denied}?options=-csearch_path%3Dmissing");
+    let empty = server.postgres.create_database().unwrap().replacen("tollgate@", "noright@", 1);
+    for (url, expected) in [
+        (&denied, "the role noright has no rights on the schema or its tables"),
+        (&hidden, "the role noright has no rights on the schema or its tables"),
+        (&empty, "permission denied for schema public; the role of storage.url lacks this right"),
+        (
+            &format!("{url}_missing"),
+            "_missing\" does not exist; create it: createdb --template=template0 --encoding=UTF8 --locale=C test_",
+        ),
+    ] {
+        let database = Database::open(&StorageSettings::new(url), clock()).await.unwrap();
+        let error = database.migrate().await.unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains(expected) && !source.contains("at line"), "{source}");
+        assert!(!is_temporary(&error), "{source}");
+        database.close().await;
+    }
 }

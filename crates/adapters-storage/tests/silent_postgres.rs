@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmWorkspaceRepository,
-    StorageSettings,
+    StorageSettings, is_temporary,
 };
 use common::{audit, clock, key, key_id, payer, workspace, workspace_id};
 use domain::api_key::{ApiKeyScope, KeyGrants};
@@ -28,7 +28,7 @@ use domain::workspace::WorkspaceRepository;
 use futures_util::future::BoxFuture;
 use sea_orm::sqlx::postgres::PgPoolOptions;
 use sea_orm::sqlx::{Connection as _, Error};
-use test_servers::FaultyPostgres;
+use test_servers::{FaultyPostgres, StopMode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -159,6 +159,54 @@ async fn entry_without_reply_leaves_audit_log_whole() {
     assert_eq!(log.check_rows(10).await.unwrap(), Vec::new());
     let entries = log.read(1, 100).await.unwrap();
     assert!(entries.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "{entries:?}");
+}
+
+/// Returns the message of a failed call with all causes.
+fn reason<T>(result: Result<T, StoreError>) -> String {
+    let error = result.map(drop).unwrap_err();
+    assert!(is_temporary(&error), "{error:?}");
+    std::error::Error::source(&error).unwrap().to_string()
+}
+
+#[tokio::test]
+async fn error_of_unreachable_server_names_address_and_cause_once() {
+    let mut server = FaultyPostgres::start().unwrap();
+    let database = open(&server).await;
+    server.stop(StopMode::Fast).unwrap();
+    let since = Instant::now();
+    let address = server.address();
+    for begin in ["no connection within storage.busy_timeout_ms", "the last attempt to connect failed"] {
+        let expected = format!("PostgreSQL at {address}: {begin}: Connection refused");
+        loop {
+            let reasons = [reason(database.migration_status().await), reason(database.probe_write().await)];
+            assert!(reasons.iter().all(|reason| reason.matches("refused").count() <= 1), "{reasons:?}");
+            if reasons.iter().any(|reason| reason.starts_with(&expected)) {
+                break;
+            }
+            assert!(since.elapsed() < BOUND, "{expected}, not {reasons:?}");
+        }
+    }
+    server.launch().unwrap();
+    repeat_until_available(&database, 2).await;
+}
+
+#[tokio::test]
+async fn writes_to_read_only_standby_fail_without_warnings() {
+    let server = FaultyPostgres::start().unwrap();
+    open(&server).await.close().await;
+    let standby =
+        FaultyPostgres::start_standby_below(&std::env::temp_dir(), server.address().parse().unwrap()).unwrap();
+    standby.wait_for(&server).unwrap();
+    let database = Database::open(&StorageSettings::new(standby.url_at(&standby.address())), clock()).await.unwrap();
+    // The only connection for writes is rolled back before its next use.
+    for _ in 0..3 {
+        let error = database.probe_write().await.unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(source, "cannot set transaction read-write mode during recovery");
+    }
+    assert!(standby.has_logged("cannot set transaction read-write mode").unwrap());
+    assert!(!standby.has_logged("there is no transaction in progress").unwrap());
+    database.close().await;
 }
 
 fn count_entries(server: &FaultyPostgres) -> u64 {

@@ -306,6 +306,14 @@ impl FaultyPostgres {
         Ok(text.trim().parse()?)
     }
 
+    /// Returns true if the log of the server contains a text.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn has_logged(&self, text: &str) -> anyhow::Result<bool> {
+        Ok(std::fs::read_to_string(self.folder.join("log")).context("no log of the server")?.contains(text))
+    }
+
     fn log(&self) -> String {
         let text = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use test_servers::{Authority, Postgres};
+use anyhow::{Context, Result, ensure};
+use test_servers::{Authority, FaultyPostgres, Postgres, StopMode};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Key, Network, Reply, SecondHand, Server, Upstream, decisions};
@@ -45,6 +45,71 @@ async fn doctor_creates_no_folder() -> Result<()> {
     let entries = std::fs::read_dir(instance.path())?.collect::<std::io::Result<Vec<_>>>()?;
     ensure!(entries.len() == 1, "beside the configuration: {entries:?}");
     Ok(())
+}
+
+/// Sockets of servers are in the folder, and the server of another database must not get the command.
+#[tokio::test]
+async fn command_of_another_database_does_not_reach_the_running_server() -> Result<()> {
+    let mut instance = Instance::on_postgres("")?;
+    let server = instance.serve().await?;
+    let served = instance.postgres().context("no database")?.to_owned();
+    instance.move_to_postgres(&Instance::create_postgres_database()?);
+    instance.key(&["--name", "of-the-other"]).await?;
+    let names =
+        async |instance: &Instance| -> Result<String> { Ok(instance.json(&["key", "list"]).await?.to_string()) };
+    ensure!(names(&instance).await?.contains("of-the-other"));
+    let status = instance.run(&["status"]).await?;
+    ensure!(!status.status.success(), "{}", String::from_utf8_lossy(&status.stdout));
+    instance.move_to_postgres(&format!("{served}_missing"));
+    let error = instance.refused(&["key", "list"]).await?;
+    ensure!(error.contains("create it: createdb --template=template0"), "{error}");
+    let started = Instance::on_database("", format!("{served}_missing"))?.refused_serving().await?;
+    ensure!(started.contains("create it: createdb") && !started.contains("the start waits"), "{started}");
+    // Another spelling of the served database.
+    instance.move_to_postgres(&format!("{served}?application_name=command"));
+    ensure!(!names(&instance).await?.contains("of-the-other"));
+    ensure!(instance.run(&["status"]).await?.status.success());
+    server.stop().await
+}
+
+/// An engineer finds the cause of an outage wherever it shows.
+#[tokio::test]
+async fn status_doctor_and_commands_name_the_cause_of_an_outage() -> Result<()> {
+    let mut database = FaultyPostgres::start()?;
+    let toml = "[storage]\nbusy_timeout_ms = 500\n[journal]\nsync = \"store\"\n";
+    let instance = Instance::on_database(toml, database.url_at(&database.address()))?;
+    let elsewhere = Instance::on_database(toml, database.url_at(&database.address()))?;
+    let gateway = TestGateway::of(instance).await?;
+    let beside = elsewhere.run(&["status"]).await?;
+    let beside = String::from_utf8(beside.stdout)?;
+    ensure!(beside.contains("No server is running on this machine and data folder"), "{beside}");
+    // The key is cached, so that a request reaches the journal.
+    gateway.decide(body("sandbox/decider")).await?;
+    database.stop(StopMode::Fast)?;
+    let refused = format!("PostgreSQL at {}: ", database.address());
+    let since = Instant::now();
+    loop {
+        let reply = gateway.server.send(&decisions(&gateway.inference.secret, body("sandbox/decider"))).await?;
+        let shown = String::from_utf8(gateway.instance.run(&["status"]).await?.stdout)?;
+        if shown.contains(&refused) && shown.contains("Connection refused") && shown.contains("accept journal entries")
+        {
+            unavailable(&reply)?;
+            ensure!(
+                !shown.contains("disk") && shown.contains("the database does not accept journal entries"),
+                "{shown}"
+            );
+            break;
+        }
+        ensure!(since.elapsed() < WELL_BEFORE, "{shown}");
+    }
+    let error = gateway.instance.refused(&["key", "list"]).await?;
+    ensure!(error.contains("(request ") && error.contains("`tollgate status` names the store"), "{error}");
+    let doctor = String::from_utf8(gateway.instance.run(&["doctor"]).await?.stdout)?;
+    ensure!(doctor.contains("Connection refused") && !doctor.contains("tollgate-journal"), "{doctor}");
+    let error = elsewhere.refused(&["key", "list"]).await?;
+    ensure!(error.contains(&refused) && error.matches("Connection refused").count() == 1, "{error}");
+    database.launch()?;
+    gateway.server.stop().await
 }
 
 /// The platform's authorities count where no other is named.

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use sea_orm::DbErr;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
 use sea_orm::sqlx::{ConnectOptions, Connection as _, Error, Executor, PgConnection};
-use sea_orm::{DbErr, RuntimeErr};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use super::statements::unavailable;
+use crate::errors::{connection_error, driver_message};
 
 /// The longest idle time of a connection: firewalls drop idle ones silently.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
@@ -28,6 +29,8 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest attempt to connect. It may outlast its caller, so that a slow server is not attempted in vain again and
 /// again.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The error of a call without a response.
+const SILENT: &str = "PostgreSQL did not respond in time";
 /// The pause between attempts to connect to a server that is starting.
 const START_RETRY: Duration = Duration::from_millis(50);
 
@@ -113,7 +116,8 @@ impl PostgresPool {
     /// later call.
     async fn connect(self: &Arc<Self>) -> Result<PgConnection, DbErr> {
         let Some(attempt) = self.server.begin() else {
-            return Err(unavailable("the last attempt to connect to PostgreSQL failed; the next one follows shortly"));
+            let failed = self.describe("the last attempt to connect failed");
+            return Err(unavailable(format!("{failed}; the next one follows shortly")));
         };
         let (sender, receiver) = oneshot::channel();
         let pool = Arc::clone(self);
@@ -126,7 +130,7 @@ impl PostgresPool {
         self.tasks.spawn_on(connecting, &self.runtime);
         let Ok(opened) = timeout(self.busy_timeout, receiver).await else {
             self.server.delayed();
-            return Err(unavailable("PostgreSQL accepted no connection within storage.busy_timeout_ms"));
+            return Err(unavailable(self.describe("no connection within storage.busy_timeout_ms")));
         };
         opened.unwrap_or_else(|_| Err(unavailable("the attempt to connect was interrupted")))
     }
@@ -138,8 +142,23 @@ impl PostgresPool {
         } else {
             attempt.failed();
         }
-        let opened = opened.map_err(|_| unavailable("PostgreSQL accepted no connection"))?;
-        opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))))
+        let opened = opened.map_err(|_| unavailable(self.describe("no connection")))?;
+        opened.map_err(connection_error)
+    }
+
+    /// Describes a failure with the server's address and the error of the last attempt to connect.
+    pub(crate) fn describe(&self, failure: &str) -> String {
+        let address = match self.options.get_socket() {
+            Some(socket) => socket.display().to_string(),
+            None => format!("{}:{}", self.options.get_host(), self.options.get_port()),
+        };
+        let cause = self.server.last_error().map(|error| format!(": {error}")).unwrap_or_default();
+        format!("PostgreSQL at {address}: {failure}{cause}")
+    }
+
+    /// Opens a connection if none is idle, so that the error has the cause of a failure.
+    pub(crate) async fn check(self: &Arc<Self>) -> Result<(), DbErr> {
+        self.acquire(true).await.map(PooledConnection::release)
     }
 
     /// Keeps a connection for a later call, unless there are enough.
@@ -154,7 +173,11 @@ impl PostgresPool {
     /// Opens a connection. Waits for a server that is starting, unless it failed before.
     async fn open(&self, attempt: &ConnectAttempt) -> Result<PgConnection, Error> {
         loop {
-            match self.options.connect().await {
+            let opened = self.options.connect().await;
+            if let Err(error) = &opened {
+                self.server.lock().last_error = Some(driver_message(error));
+            }
+            match opened {
                 Err(error) if is_starting(&error) && !attempt.is_probe() => tokio::time::sleep(START_RETRY).await,
                 opened => return opened,
             }
@@ -217,7 +240,7 @@ impl PooledConnection {
         let Ok(result) = timeout_at(end, call(&mut connection)).await else {
             drop(connection);
             self.pool.server.lost();
-            let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, "PostgreSQL did not respond in time");
+            let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, SILENT);
             return Err(Error::Io(silence));
         };
         if !result.as_ref().err().is_some_and(is_broken) {
@@ -285,6 +308,8 @@ struct State {
     is_probing: bool,
     /// The number of failures that ended open connections.
     losses: u64,
+    /// The error of the last failure; `None` after a success.
+    last_error: Option<String>,
 }
 
 impl Reachability {
@@ -307,6 +332,7 @@ impl Reachability {
     pub(super) fn lost(&self) {
         let mut state = self.lock();
         state.losses += 1;
+        state.last_error = Some(SILENT.to_owned());
         state.failed();
     }
 
@@ -323,7 +349,12 @@ impl Reachability {
     /// Records a response.
     pub(super) fn responded(&self) {
         let mut state = self.lock();
-        (state.failures, state.retry_at) = (0, None);
+        (state.failures, state.retry_at, state.last_error) = (0, None, None);
+    }
+
+    /// Returns the error of the last failure; `None` after a success.
+    fn last_error(&self) -> Option<String> {
+        self.lock().last_error.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -13,7 +13,7 @@ use sea_orm::{DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
 use sea_query_sqlx::SqlxValues;
 use tokio::time::{Instant, timeout_at};
 
-use crate::errors::{execution_error, is_corrupt, query_error};
+use crate::errors::{execution_error, is_corrupt, message, query_error};
 use crate::settings::StorageSettings;
 
 /// A statement with the type of its result.
@@ -189,7 +189,7 @@ impl WriteHealth {
     /// Records a failed write. An error of the data is no failure of the database.
     pub(crate) fn failed(&self, error: &DbErr) {
         if !is_corrupt(error) {
-            *self.lock() = Some(error.to_string());
+            *self.lock() = Some(message(error));
         }
     }
 

@@ -51,7 +51,7 @@ impl Database {
     /// The database cannot be read.
     pub async fn unfinished_copy(&self) -> Result<Option<UnfinishedCopy>, StoreError> {
         let readers = self.readers()?;
-        if !schema::has_table(self.schema()?, "store_copies").await? {
+        if !schema::has_table(self.schema().await?, "store_copies").await? {
             return Ok(None);
         }
         Ok(load(readers).await?.map(|marker| marker.copy))

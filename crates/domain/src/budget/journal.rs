@@ -79,15 +79,15 @@ pub enum UsageJournalError {
         /// The bound.
         max_bytes: usize,
     },
-    /// The journal is not writable; the entry was not appended.
-    #[error("the journal cannot be written")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The entry was appended and is not on the disk yet; it is written once the disk works again.
-    #[error("the journal entry {sequence} waits for the disk")]
+    /// The disk or the store of the journal failed, as its error says; the entry was not appended.
+    #[error(transparent)]
+    Unavailable(Box<dyn std::error::Error + Send + Sync>),
+    /// The entry was appended and is not stored yet; it is written once the disk or the store works again.
+    #[error("the journal entry {sequence} is not stored yet")]
     Retained {
         /// The number of the entry.
         sequence: u64,
-        /// The error of the system.
+        /// The error of the disk or the store.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The journal was sealed: its process continues with another one. The entry was not appended, or is among those

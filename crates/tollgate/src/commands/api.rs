@@ -302,6 +302,7 @@ impl<'a> Api<'a> {
     /// Returns the error of a response: the server's message, and the candidates of an ambiguous name.
     async fn error_of(&self, response: Response<ReceivedBody>, path: &str) -> anyhow::Error {
         let status = response.status();
+        let id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
         let body = match self.read_json(response).await {
             Ok(body) => body,
             Err(error) => return error,
@@ -312,6 +313,10 @@ impl<'a> Api<'a> {
         }
         if status == 404 && message.ends_with("workspace not found") {
             return anyhow!("workspace {:?} not found", parameter(path, "workspace_id").unwrap_or_default());
+        }
+        if status.is_server_error() {
+            let hint = if status == 503 { "; `tollgate status` names the store" } else { "" };
+            return anyhow!("{message} (request {id} in the log{hint})");
         }
         match pointer(&body, "/error/metadata/ids").and_then(|ids| ids.elements()) {
             None => anyhow!("{message}"),

@@ -64,7 +64,7 @@ pub async fn server(context: &Context) -> anyhow::Result<(SocketAddr, String)> {
     }
     let configured = &context.config.server;
     if configured.listen.port() == 0 {
-        bail!("no server is running on the database");
+        bail!("no server is running on this machine and data folder");
     }
     Ok((configured.listen, configured.base_path.clone()))
 }

@@ -50,7 +50,7 @@ impl Door {
             return Self::at(context, url, args.key_file.as_deref());
         }
         ensure!(args.key_file.is_none(), "--key-file requires --url");
-        let folder = SocketFolder::of(&context.config.storage.file);
+        let folder = SocketFolder::of(&context.config.storage.servers());
         if let Some(id) = folder.find_server().await? {
             return Ok((Self::Socket { folder, id }, base_path));
         }

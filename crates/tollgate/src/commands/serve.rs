@@ -94,7 +94,8 @@ async fn serve(context: &Context, args: ServeArgs, hangup: Signals) -> anyhow::R
 
 /// Takes the lock of the database, and opens its stores.
 async fn open(config: &Config, schema: Schema) -> anyhow::Result<(Stores, Option<ServerLock>)> {
-    let take = async || if config.storage.read_only { Ok(None) } else { ServerLock::share(&config.storage.file).await };
+    let take =
+        async || if config.storage.read_only { Ok(None) } else { ServerLock::share(&config.storage.servers()).await };
     // Before the schema, a charge or a change is written: a copy of the database must not miss it.
     let lock = take().await?;
     let stores = Stores::open_for_server(config, schema).await?;

@@ -31,14 +31,7 @@ struct Response {
 /// # Errors
 /// The folder of the sockets cannot be used, for example by another user.
 pub async fn running(context: &Context, path: &str) -> anyhow::Result<Vec<RunningServer>> {
-    running_in(context, &SocketFolder::of(&context.config.storage.file), path).await
-}
-
-/// Returns the status of every running server with a socket in a folder, as [`running`].
-///
-/// # Errors
-/// As of [`running`].
-pub async fn running_in(context: &Context, folder: &SocketFolder, path: &str) -> anyhow::Result<Vec<RunningServer>> {
+    let folder = SocketFolder::of(&context.config.storage.servers());
     let found = folder.servers().await?;
     let ask = async |id: String| {
         let api = Api::of_server(context, folder.clone(), &id);

@@ -103,7 +103,10 @@ impl JoinedStatus {
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         if self.servers.is_empty() {
-            lines.push(Line::new(format!("No server is running on the database {}.", self.database), true));
+            lines.push(Line::new(
+                format!("No server is running on this machine and data folder for {}.", self.database),
+                true,
+            ));
         }
         for server in &self.servers {
             match server {
@@ -165,7 +168,7 @@ fn server_lines(status: &ServerStatus) -> Vec<Line> {
     if let Some(journal) = &status.journal {
         let (entries, bytes) = (journal.unfolded_entries, journal.unfolded_bytes);
         let lag = format!("{entries} entries ({bytes} bytes) not yet in the database");
-        let disk = if journal.writable { "" } else { "; the disk accepts no entries" };
+        let disk = if journal.writable { "" } else { "; no entry is accepted" };
         lines.push(Line::new(format!("  {:<15}{lag}{disk}", "Journal:"), !journal.writable));
     }
     let rows: Vec<[String; 3]> = status
@@ -279,7 +282,7 @@ mod tests {
         view.servers = vec![ServerView::Silent { id: "s".to_owned(), error: "late".to_owned() }];
         assert_eq!(view.lines()[0], Line::new("Server s: no status: late", true));
         view.servers.clear();
-        assert_eq!(view.lines(), [Line::new("No server is running on the database t.db.", true)]);
+        assert_eq!(view.lines(), [Line::new("No server is running on this machine and data folder for t.db.", true)]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! `tollgate store …`, `tollgate migrate …` and `tollgate journal …`
 
-use std::collections::HashSet;
-
 use adapters_storage::{CopyProgress, MigrationState, StoreCopy, TableContent};
 use api_actix::ProcessStatus;
 use domain::audit::AuditDraft;
@@ -9,11 +7,10 @@ use domain::ids::ProcessId;
 use serde_json::json;
 
 use super::backup::{Verification, verify};
-use super::servers::{self, RunningServer, STATUS};
 use super::status::{PROCESS_HEAD, process_row};
 use crate::cli::{JournalCommand, MigrateCommand, StoreCommand, StoreCopyArgs};
 use crate::commands::prelude::*;
-use crate::config::{StorageConfig, with_storage_url};
+use crate::config::with_storage_url;
 use crate::wiring::{FOLD_WITHIN, ServerLock, SocketFolder, create_bucket, fold_journals, forget_processes};
 
 /// Runs a command on the database.
@@ -40,12 +37,12 @@ async fn copy_store(context: &Context, args: &StoreCopyArgs) -> anyhow::Result<E
     let from = with_storage_url(&context.config, &args.from).map_err(|problem| anyhow::anyhow!("--from {problem}"))?;
     let to = with_storage_url(&context.config, &args.to).map_err(|problem| anyhow::anyhow!("--to {problem}"))?;
     let (from_name, to_name) = (from.storage.name(), to.storage.name());
-    ensure!(from_name != to_name, "--from and --to name the same database, {from_name}");
+    ensure!(from.storage.servers() != to.storage.servers(), "--from and --to name the same database, {from_name}");
     require_source(&from)?;
 
     let source = Stores::open(&from, Schema::Required).await?;
     let target = Stores::open(&to, Schema::AsItIs).await?;
-    let _locks = lock_out_servers(context, &from, &to).await?;
+    let _locks = lock_out_servers(&from, &to).await?;
     let folded = fold_journals(&from, &source, FOLD_WITHIN).await;
     folded.with_context(|| format!("the journals of {from_name} cannot be folded"))?;
 
@@ -87,38 +84,19 @@ fn require_source(from: &Config) -> anyhow::Result<()> {
 }
 
 /// Checks that no server of this machine runs on either database, and keeps new ones from starting while the locks live.
-async fn lock_out_servers(context: &Context, from: &Config, to: &Config) -> anyhow::Result<Vec<ServerLock>> {
-    let (mut locks, mut files) = (Vec::new(), HashSet::new());
+async fn lock_out_servers(from: &Config, to: &Config) -> anyhow::Result<Vec<ServerLock>> {
+    let mut locks = Vec::new();
     for storage in [&from.storage, &to.storage] {
-        let (name, file) = (storage.name(), &storage.file);
+        let (name, path) = (storage.name(), storage.servers());
         let running = || format!("a server runs on {name}: stop it, then copy again");
-        let found = servers::running_in(context, &SocketFolder::of(file), STATUS).await?;
-        let has_others = !found.is_empty();
-        for server in found {
-            ensure!(!serves(storage, server)?, running());
-        }
-        if !files.insert(file) {
-            continue;
-        }
-        match ServerLock::take_alone(file) {
+        ensure!(SocketFolder::of(&path).servers().await?.is_empty(), running());
+        match ServerLock::take_alone(&path) {
             Ok(Some(lock)) => locks.push(lock),
-            // The copy itself rejects a source with live processes, and others reject its target until it is complete.
-            Ok(None) if has_others => tracing::debug!("servers of other databases have the lock"),
             Ok(None) => bail!(running()),
             Err(error) => tracing::debug!(%error, "database folder does not support file locks"),
         }
     }
     Ok(locks)
-}
-
-/// Returns true if a server with a socket beside the files of a database serves it. Databases on servers have the same
-/// path of this machine's files.
-fn serves(storage: &StorageConfig, RunningServer { id, status }: RunningServer) -> anyhow::Result<bool> {
-    if storage.is_file() {
-        return Ok(true);
-    }
-    let status = status.with_context(|| format!("the database of the running server {id} is unknown"))?;
-    Ok(status.database == storage.name())
 }
 
 /// Shows the progress: a bar on a terminal, and a line at the end of each table.

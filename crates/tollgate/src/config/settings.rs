@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use toml::Value;
 
-use super::{BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, TelemetryConfig};
+use super::{BucketConfig, EndpointConfig, NamedSecret, ProviderConfig, TelemetryConfig, urls};
 
 /// All settings of the process.
 #[derive(Debug, Clone)]
@@ -127,6 +127,20 @@ impl StorageConfig {
         match &self.url {
             DatabaseUrl::Sqlite(_) => self.file.display().to_string(),
             DatabaseUrl::Postgres { name, .. } => name.clone(),
+        }
+    }
+
+    /// Returns the path beside which the lock and the sockets of the database's servers are. With PostgreSQL it differs
+    /// from database to database, so that a command never reaches the server of another one.
+    pub fn servers(&self) -> PathBuf {
+        match &self.url {
+            DatabaseUrl::Sqlite(_) => self.file.clone(),
+            DatabaseUrl::Postgres { url, name } => {
+                let mut path = self.file.clone().into_os_string();
+                path.push("-");
+                path.push(urls::postgres_digest(url, name));
+                path.into()
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 use super::files::check_certificate_file;
 use std::path::{Path, PathBuf};
 
+use domain::text::hex;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use sha2::{Digest as _, Sha256};
 
 /// The characters of a path that have a meaning in a URL.
 const RESERVED: &AsciiSet = &CONTROLS.add(b'%').add(b'?');
@@ -45,12 +47,37 @@ pub fn postgres_name(url: &str) -> Result<String, String> {
     Ok(format!("postgres://{host}/{database}"))
 }
 
+/// Returns a digest of the address of a PostgreSQL database whose [`postgres_name`] is `name`: host, port, database and
+/// options, which may select a schema. Users, passwords and the encryption do not count.
+pub fn postgres_digest(url: &str, name: &str) -> String {
+    let (authority, database) =
+        name.strip_prefix("postgres://").and_then(|name| name.split_once('/')).unwrap_or_default();
+    let port = authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let (host, port) = port.unwrap_or((authority, "5432"));
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let value = |name: &str| parameter(query, name).unwrap_or_default();
+    let parts = [
+        host.to_ascii_lowercase(),
+        port.to_owned(),
+        database.to_owned(),
+        value("host"),
+        value("port"),
+        value("options"),
+    ];
+    let mut digest = hex(&Sha256::digest(parts.join("\n")));
+    digest.truncate(16);
+    digest
+}
+
+/// Returns the decoded value of a parameter.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| percent_decode_str(value).decode_utf8_lossy().into_owned())
+}
+
 /// Checks the parameters of a PostgreSQL URL that encrypt the connection.
 fn check_encryption(query: &str) -> Result<(), String> {
-    let value = |name: &str| {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name).map(|(_, value)| percent_decode_str(value).decode_utf8_lossy())
-    };
+    let value = |name: &str| parameter(query, name);
     let mode = value("sslmode");
     match mode.as_deref() {
         None | Some("disable" | "require" | "verify-full") => {}
@@ -187,6 +214,30 @@ pub fn base_path(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn postgres_digest_distinguishes_databases_and_not_users() {
+        let digest = |url: &str| postgres_digest(url, &postgres_name(url).unwrap());
+        let one = digest("postgres://u:p@db.internal/d");
+        assert_eq!(one.len(), 16);
+        for same in ["postgresql://v@DB.internal:5432/d?sslmode=require", "postgres://db.internal/d?application_name=a"]
+        {
+            assert_eq!(digest(same), one, "{same}");
+        }
+        for other in [
+            "postgres://db.internal/e",
+            "postgres://db.internal:5433/d",
+            "postgres://db.internal/d?port=5433",
+            "postgres://standby.internal/d",
+            "postgres://db.internal/d?options=-csearch_path%3Dstaging",
+            "postgres:///d",
+            "postgres://[::1]/d",
+        ] {
+            assert_ne!(digest(other), one, "{other}");
+        }
+        assert_eq!(digest("postgres://[::1]/d"), digest("postgres://[::1]:5432/d"));
+        assert_eq!(digest("postgres:///d?host=/run/pg"), digest("postgres:///d?host=%2Frun%2Fpg"));
+    }
 
     #[test]
     fn encryption_of_postgres_url_is_checked() {

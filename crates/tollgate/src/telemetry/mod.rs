@@ -27,7 +27,8 @@ pub use log_buffer::LOG;
 pub use throttling::{HEARTBEAT, ThrottleLog, keep_heartbeat};
 
 /// The level of a server without `RUST_LOG` and `log.filter`. The service logs its own starts and stops.
-const SERVER_LEVEL: &str = "info,actix_server=warn,object_store=warn,sea_orm_migration=warn";
+const SERVER_LEVEL: &str =
+    "info,actix_server=warn,object_store=warn,sea_orm_migration=warn,sqlx::postgres::notice=warn";
 
 /// Returns the level of a server.
 pub fn server_level(config: &LogConfig) -> &str {

@@ -203,7 +203,7 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
 
 /// Listens on the operator's socket. A failure does not stop the server: only commands miss it.
 async fn listen_for_operator(config: &Config, id: &str, application: &mut Application) -> Option<SocketFile> {
-    let folder = SocketFolder::of(&config.storage.file);
+    let folder = SocketFolder::of(&config.storage.servers());
     let bound = SocketFile::bind(&folder, id).await;
     let listening = bound.and_then(|(file, socket)| application.listen_for_operator(socket).map(|()| file));
     match listening {

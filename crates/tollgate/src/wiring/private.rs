@@ -88,7 +88,7 @@ impl PrivateApplication {
 /// Takes the lock of the database's servers, shared with other commands, `None` without support for locks; or finds the
 /// server that has started meanwhile.
 async fn take_lock(config: &Config) -> anyhow::Result<Result<Option<ServerLock>, String>> {
-    let file = &config.storage.file;
-    let lock = ServerLock::share(file).await?;
-    Ok(SocketFolder::of(file).find_server().await?.map_or(Ok(lock), Err))
+    let path = config.storage.servers();
+    let lock = ServerLock::share(&path).await?;
+    Ok(SocketFolder::of(&path).find_server().await?.map_or(Ok(lock), Err))
 }

@@ -58,7 +58,12 @@ impl HealthProbe for DatabaseProbe {
 }
 
 /// Probes whether the journal accepts entries.
-pub struct JournalProbe(pub Arc<RenewingLedger>);
+pub struct JournalProbe {
+    /// The ledger that writes it.
+    pub ledger: Arc<RenewingLedger>,
+    /// True if it is in the database, and not on a disk of this machine.
+    pub is_in_store: bool,
+}
 
 #[async_trait]
 impl HealthProbe for JournalProbe {
@@ -67,9 +72,10 @@ impl HealthProbe for JournalProbe {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        let status = self.0.journal_status();
+        let status = self.ledger.journal_status();
         if !status.is_writable {
-            return Err(StoreError::unavailable("the journal disk does not accept entries"));
+            let place = if self.is_in_store { "database" } else { "disk of journal.path" };
+            return Err(StoreError::unavailable(format!("the {place} does not accept journal entries")));
         }
         if status.unfolded_bytes >= status.max_bytes {
             return Err(StoreError::unavailable("the journal is full: the database does not accept charges"));

@@ -34,9 +34,9 @@ const UNFINISHED: &str = "new";
 pub struct SocketFolder(PathBuf);
 
 impl SocketFolder {
-    /// Returns the folder of the operator's sockets of a database file.
-    pub fn of(database: &Path) -> Self {
-        let mut name = database.as_os_str().to_owned();
+    /// Returns the folder of the operator's sockets beside a path.
+    pub fn of(path: &Path) -> Self {
+        let mut name = path.as_os_str().to_owned();
         name.push(".sockets");
         Self(PathBuf::from(name))
     }

@@ -42,7 +42,7 @@ use super::{
     Background, ProcessMetrics, RateLimits, Reloader, RoutedParts, StoreDisks, Stores, Upstreams, broadcast, ledger,
     minimal_rows, routed, sandbox_models,
 };
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, JournalSync};
 use crate::telemetry;
 
 /// Queued large requests per workspace.
@@ -372,7 +372,9 @@ fn probes(
         Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(watcher), database_disk)),
         Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
     ];
-    probes.extend(ledger.map(|ledger| Arc::new(JournalProbe(Arc::clone(ledger))) as Arc<dyn HealthProbe>));
+    let is_in_store = config.journal.sync == JournalSync::Store;
+    let journal = ledger.map(|ledger| JournalProbe { ledger: Arc::clone(ledger), is_in_store });
+    probes.extend(journal.map(|probe| Arc::new(probe) as Arc<dyn HealthProbe>));
     probes.extend(rates.shared.clone().map(|shared| Arc::new(RateLimitProbe(shared)) as Arc<dyn HealthProbe>));
     probes
 }

@@ -109,5 +109,30 @@ impl From<StoreError> for ChargeError {
 
 /// Converts an error of the journal: requests that it concerns are rejected until it takes entries again.
 pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
-    StoreError::unavailable(error)
+    match error {
+        UsageJournalError::Unavailable(error) => match error.downcast::<StoreError>().map(|error| *error) {
+            Ok(StoreError::Unavailable(error)) | Err(error) => StoreError::Unavailable(error),
+            Ok(error) => StoreError::unavailable(error),
+        },
+        error => StoreError::unavailable(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn store_failure_of_a_journal_is_reported_once_and_names_no_disk() {
+        let of_store = || StoreError::unavailable("connection refused");
+        let failed = journal_failed(UsageJournalError::Unavailable(Box::new(of_store())));
+        assert_eq!(failed.to_string(), of_store().to_string());
+        assert_eq!(failed.source().unwrap().to_string(), "connection refused");
+        let failed = journal_failed(UsageJournalError::Unavailable("no space".into()));
+        assert_eq!(failed.source().unwrap().to_string(), "no space");
+        let corrupt = UsageJournalError::Unavailable(Box::new(StoreError::Corrupt("a row".to_owned())));
+        assert!(matches!(journal_failed(corrupt), StoreError::Unavailable(_)), "the request can be repeated");
+    }
 }

@@ -11,6 +11,7 @@ use self::report::{Check, Report};
 use self::servers::ServerChecks;
 
 use crate::commands::prelude::*;
+use crate::config::JournalSync;
 
 pub use servers::audit;
 
@@ -31,7 +32,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         }
         Err(error) => found.push(checks::unopened_stores(context, error)),
     }
-    if !context.config.storage.read_only {
+    if !context.config.storage.read_only && context.config.journal.sync != JournalSync::Store {
         found.push(checks::journal(context));
     }
     found.extend(checks::rate_limits(context, &servers.variables()).await);

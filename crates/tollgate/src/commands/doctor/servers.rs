@@ -26,9 +26,11 @@ impl ServerChecks {
     pub async fn run(context: &Context) -> Self {
         match servers::running(context, STATUS).await {
             Err(error) => Self::of_checks(vec![Check::new("servers", Status::Warning, format!("{error:#}"))]),
-            Ok(found) if found.is_empty() => {
-                Self::of_checks(vec![Check::new("servers", Status::Ok, "no server is running on the database")])
-            }
+            Ok(found) if found.is_empty() => Self::of_checks(vec![Check::new(
+                "servers",
+                Status::Ok,
+                "no server is running on this machine and data folder",
+            )]),
             Ok(found) => Self::of_found(context, found),
         }
     }
