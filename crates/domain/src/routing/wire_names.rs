@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{UnsupportedQuestions, Wire};
+use crate::json::Json;
 use crate::question::{ChoiceOption, Question, QuestionKind};
 
 impl Wire {
@@ -26,7 +27,7 @@ impl Wire {
         }
         match &question.kind {
             QuestionKind::Choice { options } => self.check_option_names(options),
-            QuestionKind::Score { levels } if rejects_blanks && levels.iter().any(|level| level.is_blank()) => {
+            QuestionKind::Score { levels } if rejects_blanks && levels.iter().any(Json::is_blank) => {
                 Err(UnsupportedQuestions::EmptyLevel)
             }
             _ => Ok(()),
