@@ -22,6 +22,7 @@ struct DatabaseError {
 }
 
 /// Converts an error: unreadable data is corrupt; all other errors mean that the database is unavailable.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn store_error(error: DbErr) -> StoreError {
     let message = message(&error);
     if is_corrupt(&error) {
