@@ -52,7 +52,7 @@ async fn doctor_creates_no_folder() -> Result<()> {
 async fn command_of_another_database_does_not_reach_the_running_server() -> Result<()> {
     let mut instance = Instance::on_postgres("")?;
     let server = instance.serve().await?;
-    let served = instance.postgres().context("no database")?.to_owned();
+    let first_url = instance.postgres().context("no database")?.to_owned();
     instance.move_to_postgres(&Instance::create_postgres_database()?);
     instance.key(&["--name", "of-the-other"]).await?;
     let names =
@@ -60,13 +60,13 @@ async fn command_of_another_database_does_not_reach_the_running_server() -> Resu
     ensure!(names(&instance).await?.contains("of-the-other"));
     let status = instance.run(&["status"]).await?;
     ensure!(!status.status.success(), "{}", String::from_utf8_lossy(&status.stdout));
-    instance.move_to_postgres(&format!("{served}_missing"));
+    instance.move_to_postgres(&format!("{first_url}_missing"));
     let error = instance.refused(&["key", "list"]).await?;
     ensure!(error.contains("create it: createdb --template=template0"), "{error}");
-    let started = Instance::on_database("", format!("{served}_missing"))?.refused_serving().await?;
+    let started = Instance::on_database("", format!("{first_url}_missing"))?.refused_serving().await?;
     ensure!(started.contains("create it: createdb") && !started.contains("the start waits"), "{started}");
     // Another spelling of the served database.
-    instance.move_to_postgres(&format!("{served}?application_name=command"));
+    instance.move_to_postgres(&format!("{first_url}?application_name=command"));
     ensure!(!names(&instance).await?.contains("of-the-other"));
     ensure!(instance.run(&["status"]).await?.status.success());
     server.stop().await
