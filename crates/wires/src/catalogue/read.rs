@@ -22,7 +22,7 @@ pub fn read_rows(text: &str) -> Result<Vec<Model>, RowError> {
         .iter()
         .enumerate()
         .map(|(index, row)| {
-            model(row).map_err(|fault| {
+            model(row).map(without_fillers).map_err(|fault| {
                 let id = row.members().and_then(|members| {
                     members.into_iter().find(|(name, _)| name == "id").and_then(|(_, id)| id.as_string())
                 });
@@ -63,14 +63,16 @@ fn model(row: &Json) -> Result<Model, RowError> {
         supported_parameters: strings(row.take("supported_parameters"), "supported_parameters")?,
         alias_target: row.take("alias_target").map(|json| alias_target(&json)).transpose()?,
         renamed_from: renamed_from(row.take("renamed_from"))?,
-        further: row.rest().into_iter().filter(|(name, json)| !is_filled_in(name, json)).collect(),
+        further: row.rest(),
         id,
     })
 }
 
-/// Returns true for a member that every shown row has. Dropped, a row that is sent back is the same row.
-fn is_filled_in(name: &str, json: &Json) -> bool {
-    ALWAYS.contains(&name) && json.kind() == JsonKind::Null
+/// Drops what every shown row has in place of nothing, so that a row that is sent back is the same row.
+fn without_fillers(mut row: Model) -> Model {
+    row.further.retain(|(name, json)| json.kind() != JsonKind::Null || !ALWAYS.contains(&name.as_str()));
+    row.architecture.tokenizer = row.architecture.tokenizer.filter(|name| name != NO_TOKENIZER);
+    row
 }
 
 fn architecture(json: &Json) -> Result<Architecture, RowError> {
@@ -83,7 +85,7 @@ fn architecture(json: &Json) -> Result<Architecture, RowError> {
         modality: string(members.take("modality"), "architecture.modality")?,
         input_modalities: strings(members.take("input_modalities"), "architecture.input_modalities")?,
         output_modalities,
-        tokenizer: string(members.take("tokenizer"), "architecture.tokenizer")?.filter(|name| name != NO_TOKENIZER),
+        tokenizer: string(members.take("tokenizer"), "architecture.tokenizer")?,
         instruct_type: string(members.take("instruct_type"), "architecture.instruct_type")?,
     })
 }
