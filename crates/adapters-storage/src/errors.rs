@@ -87,7 +87,11 @@ pub(crate) fn is_lock_denied(error: &DbErr) -> bool {
 pub fn is_temporary(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.downcast_ref::<DatabaseError>().is_some_and(|error| error.is_temporary) {
+        let is_temporary = match error.downcast_ref::<DatabaseError>() {
+            Some(error) => error.is_temporary,
+            None => error.downcast_ref().is_some_and(is_temporary_database_error),
+        };
+        if is_temporary {
             return true;
         }
         next = error.source();
