@@ -13,7 +13,10 @@ async fn text(instance: &Instance, arguments: &[&str]) -> Result<String> {
 async fn workspace_is_found_by_unique_name() -> Result<()> {
     let instance = Instance::new("")?;
     let acme = instance.workspace("acme labs").await?;
-    let twins = [instance.workspace("twin").await?, instance.workspace("twin").await?];
+    let twins = [instance.workspace("Twin").await?, instance.workspace("Twin").await?];
+    // A slug is no name of another workspace.
+    let by_slug = instance.json(&["workspace", "show", "twin"]).await?;
+    ensure!(by_slug["id"] == twins[0].as_str(), "{by_slug}");
     let made = instance.json(&["key", "create", "--name", "k", "--workspace", "acme labs"]).await?;
     ensure!(made["workspace_id"] == acme.as_str(), "{made}");
     let mut report = Report::default();
@@ -39,7 +42,7 @@ async fn workspace_is_found_by_unique_name() -> Result<()> {
                 Ok(())
             }),
         );
-        let said = instance.refused(&[command, &["twin"]].concat()).await;
+        let said = instance.refused(&[command, &["Twin"]].concat()).await;
         report.case(
             &format!("{command:?} of an ambiguous name"),
             said.and_then(|said| {
