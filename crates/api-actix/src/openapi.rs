@@ -122,7 +122,8 @@ fn describe_own(route: &Route) -> Operation {
         operation = operation.parameter(parameter);
         statuses.extend(errors);
     }
-    if !route.is_open() && !route.takes_any_query {
+    let checks_query = !route.is_open() && !route.takes_any_query;
+    if checks_query || !route.query.is_empty() {
         statuses.push(400);
     }
     if route.is_change() {
