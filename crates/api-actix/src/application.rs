@@ -1,4 +1,5 @@
-//! The HTTP server, which listens on its port and the operator's socket before it runs. The binary and the tests use the same one.
+//! The HTTP server, which listens on its port and the operator's socket before it runs. The binary and the tests use the
+//! same one.
 
 use std::io;
 use std::net::SocketAddr;

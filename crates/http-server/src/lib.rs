@@ -1,7 +1,8 @@
 //! HTTP/1.1 connections over TCP and Unix sockets: one request is read and answered at a time, with a limit for every
 //! state. The crate knows neither routes nor what is served.
 //!
-//! [`bind_tcp`] binds a socket, [`Listener::bind`] accepts from it, [`BoundServer::run`] serves it and returns the [`Stopper`] that drains it.
+//! [`bind_tcp`] binds a socket, [`Listener::bind`] accepts from it, [`BoundServer::run`] serves it and returns the
+//! [`Stopper`] that drains it.
 
 mod body;
 mod head_error;

@@ -94,8 +94,9 @@ impl ImportCatalogue {
     }
 
     /// Validates `rows` together with the kept rows, then stores them in one transaction, in which the catalogue still
-    /// has the version of the result. Rows that are there already change nothing, not even the version. [`ImportMode::Replace`] needs the versions that the caller accepts: it removes the
-    /// rows that a preview of that version named.
+    /// has the version of the result. Rows that are there already change nothing, not even the version.
+    /// [`ImportMode::Replace`] needs the versions that the caller accepts: it removes the rows that a preview of that
+    /// version named.
     ///
     /// A removed row whose canonical slug and variant return in a new row was renamed: its old id still resolves.
     ///

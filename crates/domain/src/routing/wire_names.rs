@@ -18,7 +18,7 @@ impl Wire {
             _ => false,
         };
         if has_one_outcome {
-            // Answered locally, and never written.
+            // It is answered locally: the wires with rules for names do not carry it.
             return Ok(());
         }
         let rejects_blanks = matches!(self, Self::GeminiDecisions | Self::SglangDecisions);
@@ -45,7 +45,7 @@ impl Wire {
             }
             Self::SglangDecisions => {
                 let mut names = HashSet::new();
-                !options.iter().all(|option| names.insert(Self::folded(&option.name)))
+                !options.iter().all(|option| names.insert(Self::folded_option_name(&option.name)))
             }
             _ => false,
         };
@@ -66,7 +66,7 @@ impl Wire {
 
     /// Returns the name of an option as SGLang compares it: without case and surrounding spaces. Upper-casing first makes
     /// `ß` equal to `ss`, as case folding does.
-    pub fn folded(name: &str) -> String {
+    pub fn folded_option_name(name: &str) -> String {
         name.trim().to_uppercase().to_lowercase()
     }
 }

@@ -100,7 +100,7 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
             if !Wire::SglangDecisions.allows_option_name(&name) {
                 return Err(option.fault(NAME, "must be a name without control characters"));
             }
-            if !names.insert(Wire::folded(&name)) {
+            if !names.insert(Wire::folded_option_name(&name)) {
                 return Err(option.fault(NAME, "is in more than one option"));
             }
             Ok(ChoiceOption::new(name, text(&option, DESCRIPTION)?))
